@@ -110,7 +110,7 @@ def describe_install(extra: str) -> str:
     return f'pip install "echo-hf[{extra}]", or ".[{extra}]" in a checkout'
 
 
-def describe_unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> str:
+def unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> str:
     """One line for a name that is not in a list, with the nearest name that is.
 
     Args:

@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.text import clean_text, remove_control_characters
+from echo_hf._infra.text import clean, remove_control_characters
 
 DETAILS: ContextVar[bool] = ContextVar("details", default=False)  # whether `-v` asks for them
 MORE_OPTION = "-v"
@@ -65,7 +65,7 @@ def make_console() -> PlainConsole:
     return PlainConsole()
 
 
-def print_line(console: Console, line: str, style: str = "") -> None:
+def say(console: Console, line: str, style: str = "") -> None:
     """Prints a line as it stands, and leaves its wrapping to the terminal."""
     console.print(Text(line, style), soft_wrap=True)
 
@@ -98,7 +98,7 @@ def make_table(
         is_left = not number or heading in left
         # A narrow terminal folds names rather than leave anything out.
         table.add_column(
-            Text(clean_text(heading)), justify="left" if is_left else "right", overflow="fold"
+            Text(clean(heading)), justify="left" if is_left else "right", overflow="fold"
         )
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
@@ -106,10 +106,10 @@ def make_table(
 
 
 def show_table(console: Console, title: str, table: Table, notes: Iterable[str] = ()) -> None:
-    print_line(console, title, "bold")
+    say(console, title, "bold")
     console.print(table)
     for note in notes:
-        print_line(console, note, "dim")
+        say(console, note, "dim")
     console.print()
 
 

@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
-from echo_hf.errors import ConfigError, EchoError, MissingExtraError, describe_unknown
+from echo_hf.errors import ConfigError, EchoError, MissingExtraError, unknown
 
 MemberT = TypeVar("MemberT")
 FactsT = TypeVar("FactsT")
@@ -45,7 +45,7 @@ class Registry(Generic[MemberT, FactsT]):
 
     def check(self, name: str, place: str = "") -> None:
         if name not in self.list_names():
-            raise self.error(describe_unknown(self.kind, name, self.list_names(), place))
+            raise self.error(unknown(self.kind, name, self.list_names(), place))
 
     def find(self, name: str, place: str = "") -> MemberT:
         if (member := self.find_known(name)) is not None:

@@ -40,11 +40,11 @@ class Database:
     def __init__(self, path: Path, *, frozen: bool = False) -> None:
         self.path, self.frozen = path, frozen
         self._write_lock = RLock()
-        with self.open():
+        with self.connect():
             pass
 
     @contextmanager
-    def open(self) -> Iterator[sqlite3.Connection]:
+    def connect(self) -> Iterator[sqlite3.Connection]:
         """The connection; what SQLite says of the file becomes what a user can do."""
         try:
             if self._connection is None:
@@ -62,13 +62,13 @@ class Database:
             ) from error
 
     def execute(self, query: str, *values: Any, **parameters: Any) -> list[tuple[Any, ...]]:
-        with self.open() as connection:
+        with self.connect() as connection:
             return connection.execute(query, parameters or values).fetchall()
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """All that is written inside stays, or nothing of it does, whatever ends it."""
-        with self._write_lock, self.open() as connection:
+        with self._write_lock, self.connect() as connection:
             connection.execute("begin immediate")
             try:
                 yield connection
@@ -80,7 +80,7 @@ class Database:
     @contextmanager
     def erase(self) -> Iterator[sqlite3.Connection]:
         """A transaction whose deletions take effect in the file's bytes as well."""
-        with self.open() as connection:
+        with self.connect() as connection:
             connection.execute("pragma secure_delete = on")
             with self.write():
                 yield connection
@@ -130,7 +130,7 @@ class Database:
         """The rows of a query, which end where they have more bytes than a frozen file."""
         max_bytes = self.path.stat().st_size if self.frozen else math.inf
         bytes_read = 0
-        with self.open() as connection:
+        with self.connect() as connection:
             for row in connection.execute(query):
                 bytes_read += sum(len(cell) if isinstance(cell, str | bytes) else 1 for cell in row)
                 if bytes_read > max_bytes:  # its pages lead back into each other

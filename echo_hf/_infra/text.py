@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 MAX_TEXT_CHARACTERS = 160
 
 
-def clean_text(text: str | None, limit: int = MAX_TEXT_CHARACTERS) -> str:
+def clean(text: str | None, limit: int = MAX_TEXT_CHARACTERS) -> str:
     """Somebody's text, safe to print and no longer than asked."""
     cleaned = remove_control_characters(" ".join((text or "").split()))
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
@@ -60,7 +60,7 @@ def shorten_texts(texts: Sequence[str | None], max_each: int, max_total: int) ->
     ]
 
 
-def format_count(number: int, noun: str) -> str:
+def pluralize(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -92,7 +92,7 @@ def format_interval(ends: tuple[float, float] | None, digits: int = 3) -> str:
     return "-" if ends is None else f"{ends[0]:z.{digits}f} to {ends[1]:z.{digits}f}"
 
 
-def format_percent(value: float | None) -> str:
+def percent(value: float | None) -> str:
     """A number from 0 to 1 in whole percent."""
     return "-" if value is None else f"{100 * value:.0f} %"
 

@@ -25,7 +25,7 @@ from echo_hf.apps.events import EVENTS_FILE, UNDO, Event, EventLog, drop_undone,
 from echo_hf.apps.page import AppPage, ImageAddress, ServedImages, ServerAddress, render_page, serve
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import RunError, ScoreError, describe_unknown
+from echo_hf.errors import RunError, ScoreError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.rate import select_outputs
 from echo_hf.judging.run_tables import RunTables, read_run, read_table
@@ -47,6 +47,9 @@ APP = "rank"
 # Actions of events.
 RANK = "rank"
 OPEN = "open"
+# Methods of `SampleRanking` that a page may call.
+ACTIONS_WITH_RANK = ("place", "insert")
+ACTIONS_ON_IMAGE = ("better", "worse", "clear", "bar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +196,6 @@ class SampleRanking:
 
     def _unused_ranks(self) -> set[int]:
         return set(range(1, len(self.ranks) + 1)).difference(self.ranks)
-
-
-# Methods of `SampleRanking` that a page may call.
-ACTIONS_WITH_RANK = ("place", "insert")
-ACTIONS_ON_IMAGE = ("better", "worse", "clear", "bar")
 
 
 def apply_action(
@@ -425,7 +423,7 @@ def open_ranking(
     """Draw what people rank: `draw` samples a split, or as many as intervals of ±`width` need."""
     for name in splits:
         if name not in BENCHMARKS:
-            raise RunError(describe_unknown("split", name, BENCHMARKS))
+            raise RunError(unknown("split", name, BENCHMARKS))
     config = load_evaluation(config)
     folder = open_run_folder(config, runs)
     benchmark = get_benchmark(config, folder)

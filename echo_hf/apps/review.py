@@ -65,6 +65,21 @@ MAX_LOCK_SECONDS = 60
 PAYLOAD_FIELDS = ("id", "sample_digest", "reasons", "doubts", "pictures", "note", "changes")
 ACTIONS = ("keep", "remove", "flag", "edit")
 SETTLED = ("keep", "remove")
+MAX_FIELDS = 1000
+MAX_FIELD = 20_000
+INTEGERS = re.compile(r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})\s*", re.ASCII)
+PAST_TENSES = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed"}
+CHANGED_PARTS = ("prompt", "quality", "roles", "crops")
+KEY_HINTS = {
+    "K": "keep",
+    "R": "remove",
+    "F": "flag for somebody else",
+    "E": "edit the prompt",
+    "Esc": "leave a field",
+    "U": "undo",
+    "N": "next",
+    "P": "back",
+}
 
 
 def build_payload(decision: Decision) -> dict[str, object]:
@@ -401,21 +416,6 @@ def review(
     serve(page, images, server=server, people=people, allow_anyone=allow_anyone, on_ready=on_ready)
 
 
-MAX_FIELDS = 1000
-MAX_FIELD = 20_000
-INTEGERS = re.compile(r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})\s*", re.ASCII)
-PAST_TENSES = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed"}
-CHANGED_PARTS = ("prompt", "quality", "roles", "crops")
-KEY_HINTS = {
-    "K": "keep",
-    "R": "remove",
-    "F": "flag for somebody else",
-    "E": "edit the prompt",
-    "Esc": "leave a field",
-    "U": "undo",
-    "N": "next",
-    "P": "back",
-}
 Row = Mapping[str, Any]
 
 

@@ -47,10 +47,19 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Notice
-from echo_hf.report.analysis.result import ANALYSIS_FILE as ANALYSIS_FILE
+from echo_hf.report.analysis.result import ANALYSIS_FILE
 from echo_hf.systems.journal import drop_samples, lock_run, open_journals
 
 HUMAN = "human"
+IMAGE_COLUMNS = ("input_images", "output_images")
+# What is quickly made anew, and may hold a post that has left all else: errors repeat what was
+# asked.
+TRACE_FILES = ("cache", f"{LOG_FILE}*", ".*.partial")
+# Made anew by the next build; answers for replay and results may hold what was said of the posts.
+DERIVED_FILES = (
+    *("release", "previous", "stages", "report", "release.built", "responses.parquet"),
+    *("results.json", ANALYSIS_FILE, AGREEMENT_FILE, "keywords.json", "keywords.svg"),
+)
 
 
 def remove_rows(root: Path, samples: Collection[str]) -> None:
@@ -85,15 +94,6 @@ def _list_run_tables(root: Path) -> list[Path]:
     return [path for path in paths if path.exists()]
 
 
-IMAGE_COLUMNS = ("input_images", "output_images")
-# What is quickly made anew, and may hold a post that has left all else: errors repeat what was
-# asked.
-TRACE_FILES = ("cache", f"{LOG_FILE}*", ".*.partial")
-# Made anew by the next build; answers for replay and results may hold what was said of the posts.
-DERIVED_FILES = (
-    *("release", "previous", "stages", "report", "release.built", "responses.parquet"),
-    *("results.json", ANALYSIS_FILE, AGREEMENT_FILE, "keywords.json", "keywords.svg"),
-)
 Row = dict[str, Any]
 
 

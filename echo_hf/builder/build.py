@@ -572,8 +572,8 @@ def run_until(
         if not len(collected.dataset):
             reasons = summarize_reasons(results[:1])
             raise SourceError(
-                f"no post in {collected.stats.rows_in:,} records: {reasons}. "
-                f"Fix the posts or their `source`; {str(run.folder.stage_folder(STAGES[0]))!r} holds all"
+                f"no post in {collected.stats.rows_in:,} records: {reasons}. Fix the posts or "
+                f"their `source`; {str(run.folder.stage_folder(STAGES[0]))!r} holds all"
             )
         return results
 
@@ -592,7 +592,7 @@ def open_run(
     watch: ProgressListener | None = None,
 ) -> Iterator[BuildRun]:
     """Open a run over a config: lock its folder, and free its engines at the end."""
-    config = load_config(config).use_runner(runner)
+    config = load_config(config).run_by(runner)
     folder = open_run_folder(config, runs)
     watch = watch or NullProgress()
     with (

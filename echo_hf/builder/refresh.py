@@ -30,6 +30,8 @@ from echo_hf.reasons import Missing, RefreshEnd
 REFRESH_LEDGER_FILE = "refreshed.sqlite"
 UPSERT_CHECK = "insert or replace into checks values (?, ?, ?, ?)"
 SELECT_CHECK = "select at, gone from checks where post = ?"
+ONE_DAY = datetime.timedelta(hours=24)
+MIN_POSTS = 20  # of fewer posts a majority means little
 
 
 class RefreshLedger(Database):
@@ -58,7 +60,7 @@ class RefreshLedger(Database):
     def read_gone(self, urls: Iterable[str]) -> dict[str, Missing]:
         """Return why posts are gone, by the last answer about each; the others are left out."""
         checks = ((url, self._find_check(url)) for url in urls)
-        with self.open():
+        with self.connect():
             return {url: Missing(check[1]) for url, check in checks if check and check[1]}
 
     def _find_check(self, url: str) -> tuple[Any, ...] | None:
@@ -67,10 +69,6 @@ class RefreshLedger(Database):
 
 def _format_time(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.UTC).isoformat(timespec="microseconds")
-
-
-ONE_DAY = datetime.timedelta(hours=24)
-MIN_POSTS = 20  # of fewer posts a majority means little
 
 
 @dataclass

@@ -68,7 +68,7 @@ def import_answers(
             store.add_sources(list_sources(requests, keys))
             new = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen_keys}
             seen_keys.update(new)
-            records = store.read_records(list(new))
+            records = store.records(list(new))
             stored = store.get(list(new))
             answered = {
                 key for key, answer in stored.items() if answer.is_answer or records[key].readable

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from echo_hf._infra.atomic import find_complete_folder
-from echo_hf._infra.text import MARK, format_count
+from echo_hf._infra.text import MARK, pluralize
 from echo_hf.builder.build import BuildRun, open_run
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import (
     DECISIONS_FILE,
@@ -35,7 +35,7 @@ from echo_hf.curate.decisions import (
 from echo_hf.curate.edits import SampleEdit, apply_changes, apply_decisions, check_edit
 from echo_hf.curate.privacy import CLEANED_SAMPLES, replace_with_cleaned
 from echo_hf.curate.splits import Splits
-from echo_hf.errors import ReviewError, RunError, describe_unknown
+from echo_hf.errors import ReviewError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Doubt, Notice, Reject, Status
 from echo_hf.samples.boxes import REPAIRED_NOTICES, Convention
@@ -48,6 +48,35 @@ CONTEXT_STAGE = "safety"  # the last stage whose samples have their posts
 NOTICE_STAGES = ("roles", "screenshots", "feedback", "safety", "privacy")
 DECISIONS = get_args(DecisionKind)
 Row = Mapping[str, Any]
+SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
+MANY_INPUTS = 5
+UNSPACED = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
+# Notices that may change what the task is.
+TASK_NOTICES = frozenset(
+    {
+        Notice.TWO_ROLES,
+        Notice.IMAGE_USED_TWICE,
+        Notice.IMAGE_NOT_THERE,
+        Notice.BLANK_LEFT,
+        Notice.TEMPLATE_LEFT,
+        Notice.NOT_COMPLETED,
+        Notice.CLAMPED_BOX,
+        Notice.DUPLICATE_BOX,
+        Notice.REPLACED_INPUT,
+        Notice.UNKNOWN_HAZARD,
+        Notice.PARTS_DISAGREE,
+        Notice.EDIT_NOT_APPLIED,
+    }
+)
+REASON_MEANINGS = {
+    "may_show_minor": "a real person in an image may be under 18",
+    "personal_data": "the prompt holds personal data, such as an address or an account's name",
+    "image_metadata": "an image may say where it was taken, or by whom, and cannot be cleaned",
+    "removed_earlier": "an earlier version of it was removed",
+    "edited_earlier": "an earlier version of it was changed; that change is not in it",
+    "edited_unscreened": "no safety model has seen what was brought in: is it harmless?",
+    "second_look": "somebody left it to you: read their note",
+}
 
 
 @dataclass(frozen=True)
@@ -107,7 +136,7 @@ def build_decision(
     at: datetime.datetime | None = None,
 ) -> Decision:
     if kind not in DECISIONS:
-        raise ReviewError(describe_unknown("decision", kind, DECISIONS))
+        raise ReviewError(unknown("decision", kind, DECISIONS))
     decided_at = at or datetime.datetime.now(datetime.UTC)
     edited_row = apply_changes(row, changes)[0] if changes else row
     values = {
@@ -126,7 +155,7 @@ def build_decision(
     try:
         return Decision.model_validate(values)
     except ValidationError as error:
-        raise ReviewError(describe_first_error(error, f"sample {row['id']!r}", Decision)) from None
+        raise ReviewError(first_error(error, f"sample {row['id']!r}", Decision)) from None
 
 
 def build_boxes_edit(row: Row, convention: Convention) -> SampleEdit:
@@ -270,7 +299,7 @@ def _decide_boxes(
     """Return an edit of each sample whose stored boxes fit the convention and nobody decided on."""
     if boxes not in [str(convention) for convention in Convention]:
         raise ReviewError(
-            describe_unknown("convention", boxes, [str(convention) for convention in Convention])
+            unknown("convention", boxes, [str(convention) for convention in Convention])
         )
     uncut_cases = [case for case in cases.values() if StoredBoxes.from_sample(case.row)]
     if not uncut_cases:
@@ -286,42 +315,11 @@ def _decide_boxes(
             )
     if not new:
         raise ReviewError(
-            f"of {format_count(len(uncut_cases), 'sample')} with boxes that wait, none can be cut as "
-            f"{boxes}: somebody decided on it, or its boxes cannot be right; `echo-hf review "
+            f"of {pluralize(len(uncut_cases), 'sample')} with boxes that wait, none can be cut "
+            f"as {boxes}: somebody decided on it, or its boxes cannot be right; `echo-hf review "
             "--app` shows them"
         )
     return new
-
-
-SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
-MANY_INPUTS = 5
-UNSPACED = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
-# Notices that may change what the task is.
-TASK_NOTICES = frozenset(
-    {
-        Notice.TWO_ROLES,
-        Notice.IMAGE_USED_TWICE,
-        Notice.IMAGE_NOT_THERE,
-        Notice.BLANK_LEFT,
-        Notice.TEMPLATE_LEFT,
-        Notice.NOT_COMPLETED,
-        Notice.CLAMPED_BOX,
-        Notice.DUPLICATE_BOX,
-        Notice.REPLACED_INPUT,
-        Notice.UNKNOWN_HAZARD,
-        Notice.PARTS_DISAGREE,
-        Notice.EDIT_NOT_APPLIED,
-    }
-)
-REASON_MEANINGS = {
-    "may_show_minor": "a real person in an image may be under 18",
-    "personal_data": "the prompt holds personal data, such as an address or an account's name",
-    "image_metadata": "an image may say where it was taken, or by whom, and cannot be cleaned",
-    "removed_earlier": "an earlier version of it was removed",
-    "edited_earlier": "an earlier version of it was changed; that change is not in it",
-    "edited_unscreened": "no safety model has seen what was brought in: is it harmless?",
-    "second_look": "somebody left it to you: read their note",
-}
 
 
 class Fitness(StrEnum):
@@ -391,7 +389,7 @@ def _list_checks(row: Row) -> list[str]:
         (not row["output_images"], "no output: nothing shows what the target made of it"),
         (row["prompt_modified"], "the prompt has words that nobody wrote in the thread"),
         (row["prompt_fill_blank"], "a template's blanks were filled in: compare with the output"),
-        (is_short, f"a prompt of {format_count(words, 'word')}: is it the whole task?"),
+        (is_short, f"a prompt of {pluralize(words, 'word')}: is it the whole task?"),
         (words > LONG_PROMPT, f"a prompt of {words} words: is all of it the task?"),
         (inputs >= MANY_INPUTS, f"{inputs} inputs: is each of them given to the model?"),
     )

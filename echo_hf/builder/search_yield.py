@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.text import clean_text, format_percent
+from echo_hf._infra.text import clean, percent
 from echo_hf.builder.build import read_stage
 from echo_hf.builder.gold.measures import wilson_interval
 from echo_hf.config.collection import Search, phase_dates
@@ -26,6 +26,12 @@ from echo_hf.pipeline.runs import open_run_folder
 DAILY_WINDOWS = 14  # days, as in the paper; weeks follow
 WEEK = 7
 MAX_EDGES = 5_000  # of a phase: limits the windows for a post dated in the year 9999
+SECONDS_A_DAY = 86_400
+MAX_PLOTTED_TERMS = 12
+TEMPLATE = Path(__file__).with_name("keywords.svg.jinja")
+FIGURES_FILE = "keywords.json"
+PLOT_FILE = "keywords.svg"
+READ_COLUMNS = ["timestamp", "keywords", "relevance"]
 
 
 class DayWindow(NamedTuple):
@@ -66,9 +72,6 @@ def make_windows(edges: Iterable[int]) -> list[DayWindow]:
     days = list(edges)
     inner = [DayWindow(*pair) for pair in pairwise(days)]
     return [DayWindow(None, None), DayWindow(None, days[0]), *inner]
-
-
-SECONDS_A_DAY = 86_400
 
 
 @dataclass(frozen=True)
@@ -159,10 +162,6 @@ def compute_yields(
     )
 
 
-MAX_PLOTTED_TERMS = 12
-TEMPLATE = Path(__file__).with_name("keywords.svg.jinja")
-
-
 def render_yield_plot(yields: SearchYields) -> str:
     windows = [number for number, window in enumerate(yields.windows) if window.start is not None]
     used_windows = [number for number in windows if yields.together.windows[number].found]
@@ -170,7 +169,7 @@ def render_yield_plot(yields: SearchYields) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"plain": clean_text, "percent": format_percent}
+    environment.filters |= {"plain": clean, "percent": percent}
     return environment.from_string(TEMPLATE.read_text("utf-8")).render(
         rows=[yields.together, *yields.keywords[:MAX_PLOTTED_TERMS]],
         terms=len(yields.keywords),
@@ -178,11 +177,6 @@ def render_yield_plot(yields: SearchYields) -> str:
         windows=[yields.windows[number] for number in shown_windows],
         first=shown_windows[0] if shown_windows else 0,
     )
-
-
-FIGURES_FILE = "keywords.json"
-PLOT_FILE = "keywords.svg"
-READ_COLUMNS = ["timestamp", "keywords", "relevance"]
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def _read_signatures(config: Config, folders: Sequence[RunFolder]) -> dict[str, 
 
 
 class _ReplayEngines(RunEngines):
-    """Engines that answered elsewhere: their packages and a GPU are not needed here."""
+    """RunEngines that answered elsewhere: their packages and a GPU are not needed here."""
 
     def __init__(self, choices: Mapping[str, Any], signatures: Mapping[str, Any]) -> None:
         super().__init__(choices)

@@ -40,6 +40,10 @@ from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.trial import Trial, send_trial, take_requests
 
 BACKUP_FOLDER = "release-before"
+FILES_FIELD = "files"
+MAX_VALUE_CHARACTERS = 120
+SHARE_FACTOR = 2  # estimates from other posts may be off by this factor
+SHARE_BASIS = "calls by the share of the bundled corpus, half to twice"
 
 
 @dataclass(frozen=True)
@@ -105,10 +109,6 @@ def _link(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-FILES_FIELD = "files"
-MAX_VALUE_CHARACTERS = 120
-
-
 class StageDifference(NamedTuple):
     """A difference that makes its stage and all after it run again."""
 
@@ -169,10 +169,6 @@ def _flatten(description: Mapping[str, Any]) -> dict[str, Any]:
 def _format(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= MAX_VALUE_CHARACTERS else f"{len(text):,} characters"
-
-
-SHARE_FACTOR = 2  # estimates from other posts may be off by this factor
-SHARE_BASIS = "calls by the share of the bundled corpus, half to twice"
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ READ_POSTS = Table(
         "edited": Column(Value("timestamp[us, tz=UTC]"), "when its text was last changed"),
     },
 )
+NOTICE_BY_ERROR = {"outside": Notice.IMAGE_OUTSIDE, "too_large": Notice.BROKEN_IMAGE}
 
 
 @dataclass(frozen=True)
@@ -327,9 +328,6 @@ class Collect(Stage):
             "keywords": list(post.keywords) or (None if record["keywords"] is None else []),
             "pictures": join_images(images),
         }
-
-
-NOTICE_BY_ERROR = {"outside": Notice.IMAGE_OUTSIDE, "too_large": Notice.BROKEN_IMAGE}
 
 
 def _put_image(images: ImageStore | None, path: str, folder: str) -> str | Finding | None:

@@ -59,6 +59,23 @@ SPECIAL_NETWORKS: tuple[IpNetwork, ...] = tuple(
     )
     for text in line.split()
 )
+MAX_ADDRESSES_TRIED = 4
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+DEFAULT_PORTS = {"http": 80, "https": 443}
+KEEP_ALIVE_S = 5.0
+MAX_DETAIL_CHARACTERS = 200
+UNFETCHED_BY_BAD_IMAGE = {
+    BadImage.TOO_MANY_BYTES: Unfetched.TOO_LARGE,
+    BadImage.TOO_MANY_PIXELS: Unfetched.TOO_LARGE,
+    BadImage.TRUNCATED: Unfetched.UNDECODABLE,
+    BadImage.DAMAGED: Unfetched.UNDECODABLE,
+}
+UNFETCHED_BY_STATUS = {
+    404: Unfetched.GONE,
+    408: Unfetched.TIMEOUT,
+    410: Unfetched.GONE,
+    429: Unfetched.RATE_LIMITED,
+}
 
 
 def is_public(address: IpAddress) -> bool:
@@ -72,7 +89,6 @@ def is_public(address: IpAddress) -> bool:
     return not any(address in network for network in SPECIAL_NETWORKS)
 
 
-MAX_ADDRESSES_TRIED = 4
 Resolver = Callable[[str, int], Awaitable[Sequence[IpAddress]]]
 
 
@@ -127,24 +143,6 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         except socket.gaierror as error:
             raise httpcore2.ConnectError(f"{host}: {error.strerror}") from error
         raise httpcore2.ConnectError(f"{host} has no address that answers")
-
-
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-DEFAULT_PORTS = {"http": 80, "https": 443}
-KEEP_ALIVE_S = 5.0
-MAX_DETAIL_CHARACTERS = 200
-UNFETCHED_BY_BAD_IMAGE = {
-    BadImage.TOO_MANY_BYTES: Unfetched.TOO_LARGE,
-    BadImage.TOO_MANY_PIXELS: Unfetched.TOO_LARGE,
-    BadImage.TRUNCATED: Unfetched.UNDECODABLE,
-    BadImage.DAMAGED: Unfetched.UNDECODABLE,
-}
-UNFETCHED_BY_STATUS = {
-    404: Unfetched.GONE,
-    408: Unfetched.TIMEOUT,
-    410: Unfetched.GONE,
-    429: Unfetched.RATE_LIMITED,
-}
 
 
 class FetchError(RequestError):
@@ -300,7 +298,7 @@ class FetchLedger(Database):
 
     def read_known(self, urls: Sequence[str]) -> dict[str, FetchResult]:
         sql = "select url, sha256, reason, detail from fetches where url in ({0})"
-        with self.open() as connection:
+        with self.connect() as connection:
             return {
                 url: FetchResult(url, sha256, reason and Unfetched(reason), detail, is_known=True)
                 for url, sha256, reason, detail in select_by_keys(connection, sql, urls)
@@ -309,10 +307,8 @@ class FetchLedger(Database):
     def record(self, result: FetchResult) -> None:
         """Store a result; it outlives a killed process."""
         moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        upsert = "insert or replace into fetches values (?, ?, ?, ?, ?, ?)"
-        self.execute(
-            upsert, result.url, result.sha256, result.reason, result.detail, result.attempts, moment
-        )
+        row = (result.url, result.sha256, result.reason, result.detail, result.attempts, moment)
+        self.execute("insert or replace into fetches values (?, ?, ?, ?, ?, ?)", *row)
 
     def take(self, path: Path, urls: Sequence[str]) -> list[str]:
         """Take over what another run's ledger knows of addresses; return the named digests."""
@@ -323,7 +319,7 @@ class FetchLedger(Database):
             attempts = excluded.attempts, asked_at = excluded.asked_at
             where (excluded.sha256 is not null, excluded.asked_at)
             > (fetches.sha256 is not null, fetches.asked_at)"""
-        with FetchLedger(path, frozen=True) as other, other.open() as other_connection:
+        with FetchLedger(path, frozen=True) as other, other.connect() as other_connection:
             results = list(select_by_keys(other_connection, sql, urls))
         with self.write() as connection:
             connection.executemany(upsert, results)
@@ -462,17 +458,15 @@ def fetch_images(
             async with open_image_client(policy, resolve) as client:
                 yield _Fetcher(client, store, fetch_ledger, policy).fetch
 
-        settled = {
-            url: result
-            for url, result in fetch_ledger.read_known(list(spellings)).items()
-            if result.reason is Unfetched.GONE
-            or (result.sha256 and store.path(result.sha256).exists())
-        }
+        settled = {}
+        for url, result in fetch_ledger.read_known(list(spellings)).items():
+            is_stored = result.sha256 is not None and store.path(result.sha256).exists()
+            if is_stored or result.reason is Unfetched.GONE:
+                settled[url] = result
         pending = [url for url in spellings if url not in settled]
         settled_results = [settled[url] for url in spellings if url in settled]
-        with closing(
-            run_concurrently(pending, open_worker, policy.concurrency, THREAD_NAME)
-        ) as fresh:
+        fetching = run_concurrently(pending, open_worker, policy.concurrency, THREAD_NAME)
+        with closing(fetching) as fresh:
             for result in chain(refused.values(), settled_results, fresh if pending else ()):
                 stats.count(result)
                 stats.seconds = time.monotonic() - started

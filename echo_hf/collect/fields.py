@@ -33,6 +33,18 @@ COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{8}(?!\d)")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[^"\[\]{}]+|.', re.DOTALL)
+# Not parsed by `html.parser`: it needs quadratic time for a page of open tags, and stops at
+# some declarations. Platforms write plain markup, in which `<` and `>` only mark tags.
+TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)(?:[\s/][^<>]*)?>", re.ASCII | re.IGNORECASE)
+# Python refuses to parse thousands of digits; no character's number has more than seven.
+ENDLESS_REFERENCE = re.compile(r"&#[0-9]{8,};?", re.ASCII)
+BEFORE_LINE_END = re.compile(r"(?<! ) +\n")  # starts at a run's first blank only, for linear time
+BLANK_LINES = re.compile(r"\n{3,}")
+LINE_BREAK_ELEMENTS = frozenset({"br", "li", "tr", "div", "blockquote"})
+PARAGRAPH_ELEMENTS = frozenset({"p", "ul", "ol", "pre", "table", "h1", "h2", "h3"})
+HIDDEN_ELEMENTS = frozenset({"script", "style", "template", "noscript"})
+WHITE_SPACE = re.compile(r"[ \t\r\n]+")
+SHORT_LINK = re.compile(r"https?://[\w.-]+/\w+", re.ASCII)
 
 
 @dataclass
@@ -232,19 +244,6 @@ class Pages(Lines):
                 yield from ((f"{place}{part}", json.dumps(record)) for part, record in parts)
 
 
-# Not parsed by `html.parser`: it needs quadratic time for a page of open tags, and stops at
-# some declarations. Platforms write plain markup, in which `<` and `>` only mark tags.
-TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)(?:[\s/][^<>]*)?>", re.ASCII | re.IGNORECASE)
-# Python refuses to parse thousands of digits; no character's number has more than seven.
-ENDLESS_REFERENCE = re.compile(r"&#[0-9]{8,};?", re.ASCII)
-BEFORE_LINE_END = re.compile(r"(?<! ) +\n")  # starts at a run's first blank only, for linear time
-BLANK_LINES = re.compile(r"\n{3,}")
-LINE_BREAK_ELEMENTS = frozenset({"br", "li", "tr", "div", "blockquote"})
-PARAGRAPH_ELEMENTS = frozenset({"p", "ul", "ol", "pre", "table", "h1", "h2", "h3"})
-HIDDEN_ELEMENTS = frozenset({"script", "style", "template", "noscript"})
-WHITE_SPACE = re.compile(r"[ \t\r\n]+")
-
-
 def text_of_html(markup: str) -> str:
     parts: list[str] = []
     hidden_element, preformatted, end = "", False, 0
@@ -267,9 +266,6 @@ def text_of_html(markup: str) -> str:
             preformatted = not closes if name == "pre" else preformatted
     decoded = html.unescape(ENDLESS_REFERENCE.sub("\ufffd", "".join(parts)))
     return BLANK_LINES.sub("\n\n", BEFORE_LINE_END.sub("\n", decoded)).strip()
-
-
-SHORT_LINK = re.compile(r"https?://[\w.-]+/\w+", re.ASCII)
 
 
 def plain_text(text: str, links: Mapping[str, str]) -> str:

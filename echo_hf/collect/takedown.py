@@ -33,6 +33,9 @@ STAND_IN = "urn:sha256:"
 SHA256_HEX = re.compile(r"[0-9a-f]{64}")
 WORD = re.compile(r"[\w~-]+")
 OWN_FORMAT_HEADER = "jsonl\n"  # marks a stored page that was rewritten in our own format
+MAX_TOMBSTONE_BYTES = 1 << 30
+ORIGINS_FILE = "origins.parquet"
+ORIGINS_SCHEMA = pa.schema({"sample_id": pa.string(), "post": pa.string()})
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,6 @@ def hash_url(url: str) -> str:
     return hashlib.sha256(url.encode()).hexdigest()
 
 
-MAX_TOMBSTONE_BYTES = 1 << 30
-
-
 def read_tombstones(path: Path) -> Tombstones:
     hashes = set()
     try:
@@ -107,10 +107,6 @@ def add_tombstones(path: Path, hashes: Iterable[str]) -> None:
         file.writelines(json.dumps({"sha256": sha256}) + "\n" for sha256 in new_hashes)
         file.flush()
         os.fsync(file.fileno())
-
-
-ORIGINS_FILE = "origins.parquet"
-ORIGINS_SCHEMA = pa.schema({"sample_id": pa.string(), "post": pa.string()})
 
 
 def read_origins(path: Path) -> pa.Table:

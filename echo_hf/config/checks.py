@@ -22,7 +22,7 @@ from pydantic import (
 
 from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import one_line, remove_folders
-from echo_hf.errors import ConfigError, describe_unknown
+from echo_hf.errors import ConfigError, unknown
 
 MAX_SHOWN_CHARACTERS = 200
 MAPPING_ERRORS = frozenset({"model_type", "dict_type", "mapping_type"})
@@ -58,7 +58,7 @@ def find_secrets(options: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
             yield f"{prefix}{name} with a key in it"
 
 
-def describe_first_error(error: ValidationError, place: str, root: type[BaseModel]) -> str:
+def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> str:
     """The most telling of the errors in one line."""
     errors = error.errors(include_url=False, include_context=False)
     # A misspelt key is also a missing one, and an item that cannot be read is also missing from
@@ -69,7 +69,7 @@ def describe_first_error(error: ValidationError, place: str, root: type[BaseMode
     if first["type"] == "extra_forbidden":
         parent, _, key = location.rpartition(".")
         kind = f"key in {parent}" if parent else "key"
-        return describe_unknown(kind, key, _known_keys(root, first["loc"][:-1]), place)
+        return unknown(kind, key, _known_keys(root, first["loc"][:-1]), place)
     if first["type"] == "missing":
         return f"{place}: {_missing(errors)}"
     expected = _simplify_message(first["type"], first["msg"])

@@ -37,7 +37,7 @@ from echo_hf.config.systems import (
     read_system,
     shipped_configs,
 )
-from echo_hf.errors import ConfigError, describe_unknown
+from echo_hf.errors import ConfigError, unknown
 
 OWN_NAME = "benchmark"
 Format = Literal["text", "jsonl", "csv", "tsv", "parquet"]
@@ -479,12 +479,12 @@ class EvaluationBase(Section):
                     )
         return self
 
-    def use_runner(self, kind: str | None) -> Self:
+    def run_by(self, kind: str | None) -> Self:
         """The same with another kind of runner; null for its own."""
         if kind is None or kind == self.runner.kind:
             return self
         if kind not in (kinds := get_args(RunnerOptions.model_fields["kind"].annotation)):
-            raise ConfigError(describe_unknown("runner", kind, kinds))
+            raise ConfigError(unknown("runner", kind, kinds))
         return self.model_copy(update={"runner": RunnerOptions.model_validate({"kind": kind})})
 
 

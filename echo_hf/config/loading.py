@@ -8,13 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from echo_hf.config.checks import (
-    Statement,
-    StoredEngine,
-    describe_first_error,
-    format_value,
-    read_yaml,
-)
+from echo_hf.config.checks import Statement, StoredEngine, first_error, format_value, read_yaml
 from echo_hf.config.collection import KNOWN_PLATFORMS, PLATFORMS, phase_dates
 from echo_hf.config.evaluation import EvaluationBase, load_named_files
 from echo_hf.config.paper import PaperOptions, find_differences
@@ -31,7 +25,7 @@ from echo_hf.config.sections import (
     Target,
     guard_form,
 )
-from echo_hf.errors import ConfigError, describe_unknown
+from echo_hf.errors import ConfigError, unknown
 
 
 class Config(EvaluationBase):
@@ -99,20 +93,16 @@ def parse_config(data: Any, place: str) -> Config:
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(describe_first_error(error, place, Config)) from None
+        raise ConfigError(first_error(error, place, Config)) from None
     _check_searches(config, place)
     for platform in config.rights:
         if platform not in KNOWN_PLATFORMS:
-            raise ConfigError(
-                describe_unknown("platform", platform, KNOWN_PLATFORMS, f"{place}: rights")
-            )
+            raise ConfigError(unknown("platform", platform, KNOWN_PLATFORMS, f"{place}: rights"))
     config = _set_engines(config)
     for stage, options in config.stages:
         if isinstance(options, ModelStageOptions) and options.engine not in config.engines:
             engine_place = f"{place}: stages.{stage}.engine"
-            raise ConfigError(
-                describe_unknown("engine", options.engine, config.engines, engine_place)
-            )
+            raise ConfigError(unknown("engine", options.engine, config.engines, engine_place))
     try:
         guard_form(config)
         find_differences(config)

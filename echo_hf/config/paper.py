@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from echo_hf.config.checks import EngineChoice, Section, Statement, Words
 from echo_hf.config.collection import Search
 from echo_hf.config.sections import NAMED_HAZARDS
-from echo_hf.errors import ConfigError, describe_unknown
+from echo_hf.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
@@ -97,7 +97,7 @@ def find_differences(config: Config) -> tuple[PaperDifference, ...]:
         if key not in keys:
             first = key.partition(".")[0]
             if first in type(config).model_fields and key != first:
-                raise ConfigError(describe_unknown("difference", key, keys, "paper.differences"))
+                raise ConfigError(unknown("difference", key, keys, "paper.differences"))
             differences.append(PaperDifference(key, why))
     return tuple(differences)
 

@@ -20,12 +20,12 @@ from echo_hf.config.checks import (
     StrictInt,
     Words,
     check_stand_in,
-    describe_first_error,
     expect_one_of,
+    first_error,
     read_yaml,
     refuse_secrets,
 )
-from echo_hf.errors import ConfigError, describe_unknown
+from echo_hf.errors import ConfigError, unknown
 
 CappedDollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 SideLength = Annotated[StrictInt, Field(ge=16, le=8192)]
@@ -155,13 +155,13 @@ def read_shipped_file(path: Path, model: type[SectionT], kind: str, example: str
         names = [file.stem for file in shipped_configs().glob(f"{kind}s/*.yaml")]
         raise ConfigError(
             f"no {kind} {str(path)!r}: expected a YAML file of yours, or one that echo-hf brings: "
-            f"{describe_unknown(kind, path.stem, names)}"
+            f"{unknown(kind, path.stem, names)}"
         )
     data = read_yaml(path, kind, example)
     try:
         return model.model_validate(_resolve_paths(data, path.resolve().parent))
     except ValidationError as error:
-        raise ConfigError(describe_first_error(error, str(path), model)) from None
+        raise ConfigError(first_error(error, str(path), model)) from None
 
 
 def read_system(path: Path) -> SystemConfig:

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from echo_hf._infra.atomic import lock_file, replace_file
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Review
 from echo_hf.samples.extract import MAX_PROMPT, Quality
@@ -357,4 +357,4 @@ def _decision(line: bytes, place: str) -> Decision:
     try:
         return Decision.model_validate_json(line)
     except ValidationError as error:
-        raise ReviewError(describe_first_error(error, place, Decision)) from None
+        raise ReviewError(first_error(error, place, Decision)) from None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 import pyarrow as pa
 from pydantic import ValidationError
 
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.curate.decisions import Changes, Crop, CropsChange, ReviewDecisions, Role, RoleChange
 from echo_hf.curate.provenance import (
     INPUT,
@@ -202,7 +202,7 @@ def check_edit(
             }
         )
     except ValidationError as error:
-        raise ReviewError(describe_first_error(error, f"sample {row['id']!r}", Changes)) from None
+        raise ReviewError(first_error(error, f"sample {row['id']!r}", Changes)) from None
     blanks = find_placeholders(changes.prompt.text if changes.prompt else row["prompt"])
     if edit.quality == "Benchmark" and blanks:
         raise ReviewError(

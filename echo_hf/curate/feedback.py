@@ -37,6 +37,14 @@ TaskName = Literal[
 ]
 FeedbackVerdict = Literal["success", "failure", "mixed", "none"]
 MAX_PHRASE_CHARACTERS = 200
+MAX_KEYWORD_WORDS = 6
+MAX_PHRASE_WORDS = 12  # the prompt asks for eight
+MARKUP_SIGN = re.compile(r"[@#<>{}\[\]|\\`]|://|www\.")  # or of an account or address
+MAX_TEXT = 4000
+MAX_TEXTS = 16_000  # of one request; a single comment is shorter
+VERDICTS: tuple[str, ...] = get_args(FeedbackVerdict)
+KEYWORD_VERDICTS = frozenset({"failure", "mixed"})
+TRASH = "Trash"
 
 
 class JudgedComment(BaseModel):
@@ -62,14 +70,6 @@ class PhraseAnswer(BaseModel):
 
 
 PHRASE_SCHEMA = PhraseAnswer.model_json_schema()
-MAX_KEYWORD_WORDS = 6
-MAX_PHRASE_WORDS = 12  # the prompt asks for eight
-MARKUP_SIGN = re.compile(r"[@#<>{}\[\]|\\`]|://|www\.")  # or of an account or address
-MAX_TEXT = 4000
-MAX_TEXTS = 16_000  # of one request; a single comment is shorter
-VERDICTS: tuple[str, ...] = get_args(FeedbackVerdict)
-KEYWORD_VERDICTS = frozenset({"failure", "mixed"})
-TRASH = "Trash"
 CommentRow = Mapping[str, Any]
 
 
@@ -174,8 +174,9 @@ class Feedback(SampleStage):
         tally = stats["feedback"].tally
         judged = sum(tally.get(verdict, 0) for verdict in VERDICTS)
         failures = sum(tally.get(verdict, 0) for verdict in KEYWORD_VERDICTS)
+        failed = format_share(failures, judged)
         return (
-            f"{failures:,} of {judged:,} comments speak of a failure ({format_share(failures, judged)}); "
+            f"{failures:,} of {judged:,} comments speak of a failure ({failed}); "
             f"{tally.get('probe', 0):,} samples explore the model itself"
         )
 

@@ -25,7 +25,7 @@ from weakref import WeakSet
 from pydantic import BaseModel, ValidationError
 
 from echo_hf._infra import registry
-from echo_hf.config.checks import EngineChoice, describe_first_error
+from echo_hf.config.checks import EngineChoice, first_error
 from echo_hf.errors import EngineError, describe_install
 from echo_hf.reasons import Failed
 
@@ -291,7 +291,7 @@ def read_options(model: type[OptionsT], options: Mapping[str, Any], kind: str) -
     try:
         return model.model_validate(dict(options))
     except ValidationError as error:
-        raise EngineError(describe_first_error(error, f"engine {kind!r}", model)) from None
+        raise EngineError(first_error(error, f"engine {kind!r}", model)) from None
 
 
 def make_engine(kind: str, **options: Any) -> Engine:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from echo_hf._infra.text import clean_text
+from echo_hf._infra.text import clean
 from echo_hf.engines.base import choose_engine, read_options
 from echo_hf.engines.checkpoint import CONFIG, describe_error, model_family
 from echo_hf.engines.pixels import pixel_budget
@@ -248,7 +248,7 @@ def estimate_engine_memory(
     except Exception as error:  # of files, of the Hub's client, of a config of another kind
         raise UnknownSizeError(
             f"the shape of {options.model!r} is not known here: name a folder that has it, or a "
-            f"model that the Hub shows you ({clean_text(describe_error(error), 100)})"
+            f"model that the Hub shows you ({clean(describe_error(error), 100)})"
         ) from error
 
 

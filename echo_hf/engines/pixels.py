@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from echo_hf.engines.base import ImageRef
-from echo_hf.errors import EngineError, ImageError, describe_unknown
+from echo_hf.errors import EngineError, ImageError, unknown
 from echo_hf.images.loader import detect_format, load_upright
 
 MAX_ASPECT_RATIO = 200
@@ -45,7 +45,7 @@ def pixel_budget(
     place: str = "",
 ) -> PixelBudget:
     if family is not None and family not in FAMILY_BUDGETS:
-        raise EngineError(describe_unknown("family", family, FAMILY_BUDGETS, place))
+        raise EngineError(unknown("family", family, FAMILY_BUDGETS, place))
     family_budget = ANY_SIZE if family is None else FAMILY_BUDGETS[family]
     lower = family_budget.min_pixels if min_pixels is None else min_pixels
     upper = family_budget.max_pixels if max_pixels is None else max_pixels

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from echo_hf.config.checks import Section, StrictInt, describe_first_error
+from echo_hf.config.checks import Section, StrictInt, first_error
 from echo_hf.engines.base import ABSTAINED, Completion, ModelFreeEngine, Request, register
 from echo_hf.errors import EngineError
 
@@ -59,7 +59,7 @@ class RecordedEngine(ModelFreeEngine):
         try:
             record = RecordedAnswer.model_validate_json(line)
         except ValidationError as error:
-            raise EngineError(describe_first_error(error, place, RecordedAnswer)) from None
+            raise EngineError(first_error(error, place, RecordedAnswer)) from None
         key, answer = (record.stage, record.row, record.part), record.answer
         if key in self._answers:
             raise EngineError(f"{place}: row {record.row!r} has an answer above: keep one of them")

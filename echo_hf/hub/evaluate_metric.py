@@ -17,7 +17,7 @@ import pyarrow as pa
 from datasets import Features, Image, List
 from PIL import Image as PILImage
 
-from echo_hf.errors import ScoreError, TableError, describe_unknown
+from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.hub.card import PAPER_BIBTEX
 from echo_hf.images.loader import MAX_16_BIT, ORIENTATION_TAG, ImageSource
 from echo_hf.metrics.image_features import pair_images
@@ -138,9 +138,7 @@ class EvaluateConfig:
             table = read_columns(columns["predictions"], RATINGS, REQUIRED, OPTIONAL)
             for name in column_names(columns["predictions"]):
                 if name not in RATINGS.columns:
-                    raise TableError(
-                        describe_unknown("column", name, RATINGS.columns, RATINGS.name)
-                    )
+                    raise TableError(unknown("column", name, RATINGS.columns, RATINGS.name))
             absent = dict.fromkeys(OPTIONAL)
             return {"predictions": [{**absent, **row} for row in table.to_pylist()]}
         images: dict[str, list[Any]] = {"predictions": [], "references": []}
@@ -239,7 +237,7 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
 
     def __init__(self, config_name: str | None = None, **options: Any) -> None:
         if config_name is None or config_name not in CONFIGS:
-            raise ScoreError(describe_unknown("config", config_name, CONFIGS))
+            raise ScoreError(unknown("config", config_name, CONFIGS))
         self._config = CONFIGS[config_name]
         self._options = {
             name: value for name, value in options.items() if name not in METRIC_OPTIONS
@@ -269,7 +267,7 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
         config = self._config
         for name, column in fields.items():
             if name not in config.features and column is not None:
-                raise ScoreError(describe_unknown("argument", name, config.features, config.name))
+                raise ScoreError(unknown("argument", name, config.features, config.name))
         for name, meaning in config.meaning.items():
             if fields[name] is None:
                 raise ScoreError(f"{config.name}: no {name}: expected {meaning}")

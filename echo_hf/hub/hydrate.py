@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import print_line
+from echo_hf._infra.console import say
 from echo_hf._infra.regular_file import read_regular
-from echo_hf._infra.text import clean_text
+from echo_hf._infra.text import clean
 from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.fetch import FetchStats, fetch_images
 from echo_hf.collect.records import read_records
@@ -143,7 +143,7 @@ def show_hydration(console: Console, hydration: HydrationResult) -> None:
     parts = (part for sample in hydration.samples for part in sample.parts.values() if part.detail)
     causes = Counter(f"{part.match}: {part.detail}" for part in parts)
     for line, times in causes.most_common(MAX_CAUSES):
-        print_line(console, f"  {times:,} x {clean_text(line)}", "dim")
+        say(console, f"  {times:,} x {clean(line)}", "dim")
 
 
 def hydrate(

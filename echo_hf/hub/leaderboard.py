@@ -19,13 +19,13 @@ from pydantic import ValidationError
 
 from echo_hf._infra.bootstrap import LEVEL, Interval
 from echo_hf._infra.renamed import find_renamed
-from echo_hf._infra.text import clean_text, format_interval, format_percent, format_rounded
+from echo_hf._infra.text import clean, format_interval, format_rounded, percent
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.errors import EchoError, HubError
 from echo_hf.hub.facts import BENCHMARK_CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.publish import check_owned_file, check_repository
-from echo_hf.hub.remote import MAIN_BRANCH, Remote, translate_hub_errors
+from echo_hf.hub.remote import MAIN_BRANCH, Remote, hub_errors
 from echo_hf.hub.run_tables import STRENGTH, Anchor, parse_definition, read_models
 from echo_hf.metrics import BETTER
 from echo_hf.scores import samples_needed, tiers
@@ -361,13 +361,11 @@ def build_board(
     models, judges = read_models(definition, "judges"), []
     for name in _read_names(definition.get("judges")):
         stand_in = models.get(name, ModelIdentity()).in_place_of
-        note_text = (
-            f" (in place of {clean_text(stand_in, MAX_NAME_CHARACTERS)})" if stand_in else ""
-        )
-        judges.append(f"{clean_text(name, MAX_NAME_CHARACTERS)}{note_text}")
+        note_text = f" (in place of {clean(stand_in, MAX_NAME_CHARACTERS)})" if stand_in else ""
+        judges.append(f"{clean(name, MAX_NAME_CHARACTERS)}{note_text}")
     samples = "" if definition.get("samples") is None else f"; {definition['samples']} samples"
     target, judge_names = (
-        clean_text(release.target, MAX_NAME_CHARACTERS),
+        clean(release.target, MAX_NAME_CHARACTERS),
         ", ".join(judges) or "nobody",
     )
     about = f"posts about {target}; protocol {protocol}; judged by {judge_names}{samples}"
@@ -444,12 +442,12 @@ def _read_template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "plain": lambda text, longest=MAX_NAME_CHARACTERS: clean_text(text, longest),
+        "plain": lambda text, longest=MAX_NAME_CHARACTERS: clean(text, longest),
         "finite": is_finite,
         "number": lambda value: format_rounded(value if is_finite(value) else None),
         "signed": lambda value: f"{value:+.3f}",
         "interval": format_ends,
-        "share": lambda value: format_percent(value if is_finite(value) else None),
+        "share": lambda value: percent(value if is_finite(value) else None),
         "across": scale_to_bar,
     }
     return environment.get_template("leaderboard.html.jinja")
@@ -491,7 +489,7 @@ def create_space(
     check_repository(space)
     Remote(api, space).check_token()
     Remote(api, repo_id).require_state()
-    with translate_hub_errors(f"make the Space {space!r}"):
+    with hub_errors(f"make the Space {space!r}"):
         api.create_repo(space, repo_type=KIND, space_sdk=SDK, private=private, exist_ok=True)
         info = api.space_info(space)
         present = set(api.list_repo_files(space, repo_type=KIND, revision=info.sha))
@@ -502,7 +500,7 @@ def create_space(
         )
     check_owned_file(present, f"the Space {space!r}", DATASET_FILE)
     operations = [CommitOperationAdd(name, data) for name, data in files.items()]
-    with translate_hub_errors(f"write to the Space {space!r}"):
+    with hub_errors(f"write to the Space {space!r}"):
         api.create_commit(
             space,
             operations,

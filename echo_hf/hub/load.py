@@ -14,7 +14,7 @@ from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.authors_dataset import OfficialImages, read_official
 from echo_hf.hub.manifest import CARD, MANIFEST, Manifest, read_manifest
 from echo_hf.hub.release import Release, read_release, verify_release
-from echo_hf.hub.remote import KIND, MAIN_BRANCH, translate_hub_errors
+from echo_hf.hub.remote import KIND, MAIN_BRANCH, hub_errors
 
 
 def load_benchmark(
@@ -123,7 +123,7 @@ def download_files(
             f"{repo_id!r} is neither a folder nor the name of a dataset on the Hub: expected the "
             "folder of a release, or a name like 'my-organization/echo'"
         ) from None
-    with translate_hub_errors(f"load {repo_id!r} at revision {revision or MAIN_BRANCH!r}"):
+    with hub_errors(f"load {repo_id!r} at revision {revision or MAIN_BRANCH!r}"):
         path = (api or HfApi()).snapshot_download(
             repo_id, repo_type=KIND, revision=revision, cache_dir=cache_dir, allow_patterns=patterns
         )

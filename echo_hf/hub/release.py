@@ -29,7 +29,7 @@ from echo_hf._infra.atomic import (
 from echo_hf._infra.parquet import open_parquet, read_footer, read_schema
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.config.runs import find_release
-from echo_hf.errors import ImageError, ReleaseError, describe_unknown
+from echo_hf.errors import ImageError, ReleaseError, unknown
 from echo_hf.hub.card import read_searches, render_card, render_eval_file
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts
 from echo_hf.hub.manifest import (
@@ -232,7 +232,7 @@ def verify_release(path: Path, config: str | None = None) -> None:
     manifest = read_manifest(folder)
     place = f"release {str(folder)!r}"
     if config is not None and config not in manifest.configs:
-        raise ReleaseError(describe_unknown("config", config, manifest.configs, place))
+        raise ReleaseError(unknown("config", config, manifest.configs, place))
     files = manifest.files
     if config is not None:
         files = [*manifest.configs[config].files, *filter(None, [manifest.card])]
@@ -280,7 +280,7 @@ def write_release(
         raise ReleaseError(f"a release needs a config, expected some of {', '.join(CONFIGS)}")
     for name, dataset in configs.items():
         if name not in CONFIGS:
-            raise ReleaseError(describe_unknown("config of a release", name, CONFIGS))
+            raise ReleaseError(unknown("config of a release", name, CONFIGS))
         check_columns(CONFIGS[name].table, dataset, f"release of {name}")
     names = [name for name in CONFIGS if name in configs]
     with replace_folder(folder.resolve(), NAMES) as partial:
@@ -595,7 +595,7 @@ def read_config_rows(
 
 def _get_table(release: Release, config: str) -> Table:
     if config not in CONFIGS:
-        raise ReleaseError(describe_unknown("config", config, CONFIGS, repr(str(release.path))))
+        raise ReleaseError(unknown("config", config, CONFIGS, repr(str(release.path))))
     return CONFIGS[config].table
 
 

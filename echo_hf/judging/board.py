@@ -14,14 +14,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, make_table, print_line, show_table
+from echo_hf._infra.console import MORE_OPTION, make_table, say, show_table
 from echo_hf._infra.text import (
-    clean_text,
-    format_count,
+    clean,
     format_interval,
-    format_percent,
     format_rounded,
     name_stand_in,
+    percent,
+    pluralize,
 )
 from echo_hf.config.checks import IMPORTED, ModelIdentity
 from echo_hf.metrics import BETTER, HIGHER, LOWER
@@ -63,10 +63,10 @@ def judge_names(
         model = (models or {}).get(judge, ModelIdentity())
         notes = [model.status] if model.status == IMPORTED else []
         if model.in_place_of:
-            notes.append(f"in place of {clean_text(model.in_place_of, MAX_NAME)}")
+            notes.append(f"in place of {clean(model.in_place_of, MAX_NAME)}")
         if failed.get(judge):
             notes.append(f"failed its audit: {', '.join(failed[judge])}")
-        yield clean_text(judge, MAX_NAME) + (f" ({'; '.join(notes)})" if notes else "")
+        yield clean(judge, MAX_NAME) + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def show_board(console: Console, path: Path) -> None:
@@ -80,14 +80,14 @@ def show_board(console: Console, path: Path) -> None:
             splits_by_reason.setdefault(reason, []).append(name)
             continue
         for row in split["win_rate"].get("uneven_coverage", ()):  # missing in older files
-            system, neighbor = clean_text(row["system"]), clean_text(row["neighbor"])
-            own, other = format_percent(row["coverage"]), format_percent(row["of_neighbor"])
+            system, neighbor = clean(row["system"]), clean(row["neighbor"])
+            own, other = percent(row["coverage"]), percent(row["of_neighbor"])
             text = f"{name}: {system} rests on {own} beside {other} of {neighbor}"
-            print_line(console, text, "yellow")
+            say(console, text, "yellow")
     for reason, names in splits_by_reason.items():
         prefix = "" if len(names) == len(splits) else f"{' and '.join(names)}: "
         is_wrong = any(splits[name]["win_rate"] for name in names)
-        print_line(console, f"{prefix}{reason}", "yellow" if is_wrong else "")
+        say(console, f"{prefix}{reason}", "yellow" if is_wrong else "")
     if splits_by_reason:
         console.print()
     columns, unmeasured = _read_metrics(splits)
@@ -95,7 +95,7 @@ def show_board(console: Console, path: Path) -> None:
     shown_judges = {judge for rated in boards for judge in rated[results["protocol"]]["per_judge"]}
     _show_metrics(console, columns, _read_models(results)[0], shown_judges)
     if remaining := _list_rest(notes, unmeasured):
-        print_line(console, f"{remaining}: {MORE_OPTION}, or the report", "dim")
+        say(console, f"{remaining}: {MORE_OPTION}, or the report", "dim")
 
 
 def show_win_rates(console: Console, path: Path) -> str:
@@ -147,9 +147,9 @@ def _select_splits(results: FigurePart) -> dict[str, FigurePart]:
 
 
 def _list_rest(notes: int, unmeasured: int) -> str:
-    parts = [format_count(notes, "note")] if notes else []
+    parts = [pluralize(notes, "note")] if notes else []
     if unmeasured:
-        parts.append(f"{format_count(unmeasured, 'metric')} not measured")
+        parts.append(f"{pluralize(unmeasured, 'metric')} not measured")
     return ", ".join(parts)
 
 
@@ -235,7 +235,7 @@ def _show_metrics(
         notes = ["(of how many samples, where not all)"] if is_part else []
         show_table(console, "what people complain about", table, notes)
     for judge in judge_names((judge for judge in failed if judge not in shown_judges), failed):
-        print_line(console, judge, "yellow")
+        say(console, judge, "yellow")
 
 
 def _count_covered(figure: FigurePart) -> tuple[int, int]:
@@ -251,7 +251,7 @@ def show_scores(console: Console, path: Path) -> None:
     for name, split in results["details"].items():
         rated = split["win_rate"]
         if reason := _describe_missing_rates(split, results):
-            print_line(console, f"{name}: {reason}\n", "yellow")
+            say(console, f"{name}: {reason}\n", "yellow")
         elif rated:
             rates = rated[results["protocol"]]
             judges = ", ".join(judge_names(rates["per_judge"], results["failed_audit"], by_judge))
@@ -268,19 +268,19 @@ def show_scores(console: Console, path: Path) -> None:
                 table = _strength_table(rated["bradley_terry"], anchors, systems)
                 show_table(console, title, table)
         if people := split.get("by_people"):  # missing in older files
-            summary = clean_text(people["said"], MAX_LINE)
+            summary = clean(people["said"], MAX_LINE)
             if result := people["result"]:
                 title = f"{name}: win rate by people, estimated on all samples"
                 table = _system_table(result["win_rate"], systems, _people_columns(result))
                 show_table(console, title, table, [summary, *_list_reasons(result)])
             else:
-                print_line(console, f"{name}: {summary}\n", "yellow")
+                say(console, f"{name}: {summary}\n", "yellow")
         if pairwise := split["pairwise"]:
-            print_line(console, f"{name}: two outputs side by side, in both orders", "bold")
+            say(console, f"{name}: two outputs side by side, in both orders", "bold")
             names = judge_names(pairwise["judges"], results["failed_audit"], by_judge)
             for judge, row in zip(names, pairwise["judges"].values(), strict=True):
                 shares = [f"{label} {_share(row[key])}" for key, label in PAIRWISE_LABELS.items()]
-                print_line(console, f"{judge}: {row['pairs']:,} pairs, {', '.join(shares)}")
+                say(console, f"{judge}: {row['pairs']:,} pairs, {', '.join(shares)}")
             console.print()
         if split["metrics"]:
             table = _metric_table(split["metrics"], {} if split["win_rate"] else systems)
@@ -288,29 +288,29 @@ def show_scores(console: Console, path: Path) -> None:
     if lines := results.get("trust"):  # missing in older files
         _print_trust_lines(console, lines)
     if source := results.get("applicability"):  # missing in older files
-        print_line(console, f"which metrics fit a sample: {APPLICABILITY_SOURCES[source]}", "dim")
-    print_line(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
-    print_line(console, f"results: {path}")
+        say(console, f"which metrics fit a sample: {APPLICABILITY_SOURCES[source]}", "dim")
+    say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
+    say(console, f"results: {path}")
 
 
 def _print_trust_lines(console: Console, lines: Sequence[FigurePart]) -> None:
     """Print a line for each measure with a finding, and one for each without, with the reason."""
-    print_line(console, "how far to trust this", "bold")
+    say(console, "how far to trust this", "bold")
     for measure, measure_lines in groupby(lines, key=itemgetter("measure")):
         stated = [line for line in measure_lines if line["reason"] is None]
         if stated:
-            print_line(console, f"{measure}: {stated[0]['meaning']}", "dim")
+            say(console, f"{measure}: {stated[0]['meaning']}", "dim")
         for line in stated:
-            prefix = f"{clean_text(line['split'])}: " if line["split"] else ""
-            print_line(console, f"  {prefix}{clean_text(line['said'], MAX_LINE)}")
+            prefix = f"{clean(line['split'])}: " if line["split"] else ""
+            say(console, f"  {prefix}{clean(line['said'], MAX_LINE)}")
     silent = dict[tuple[str, str], list[str]]()
     for line in lines:
         if line["reason"]:
             splits = silent.setdefault((line["measure"], line["reason"]), [])
-            splits.append(clean_text(line["split"]))
+            splits.append(clean(line["split"]))
     for (measure, reason), splits in silent.items():
         suffix = f" of {' and '.join(splits)}" if all(splits) else ""
-        print_line(console, f"no {measure}{suffix}: {MEANINGS[reason]}", "dim")
+        say(console, f"no {measure}{suffix}: {MEANINGS[reason]}", "dim")
     console.print()
 
 
@@ -318,7 +318,7 @@ def show_left_out(console: Console, counts: Iterable[tuple[str, Mapping[Any, int
     for name, by_reason in counts:
         for reason, count in by_reason.items():
             line = f"{count:,} rows of {name} do not count, {reason}: {MEANINGS[str(reason)]}"
-            print_line(console, line, "yellow")
+            say(console, line, "yellow")
 
 
 def _share(share: FigurePart) -> str:
@@ -331,7 +331,7 @@ def _share(share: FigurePart) -> str:
 
 def _format_system(system: str, systems: ModelsByName) -> str:
     place = systems[system].in_place_of if system in systems else None
-    return name_stand_in(clean_text(system, MAX_NAME), place and clean_text(place, MAX_NAME))
+    return name_stand_in(clean(system, MAX_NAME), place and clean(place, MAX_NAME))
 
 
 def _system_table(
@@ -363,7 +363,7 @@ def _split_table(
     # Without intervals, one tier for all would read as if there were no difference.
     if not any(rates["interval"].values()):
         tiers = ()
-    coverage = {name: format_percent(value) for name, value in rates["coverage"].items()}
+    coverage = {name: percent(value) for name, value in rates["coverage"].items()}
     columns = {
         "win rate": _numbers(rates["win_rate"]),
         "95 %": _ends(rates["interval"]),
@@ -385,7 +385,7 @@ def _strength_table(strengths: FigurePart, anchors: FigurePart, systems: ModelsB
     anchor_texts = dict.fromkeys(strengths["strength"], "joins")
     for name, anchor in anchors.items():
         judges = ", ".join(anchor["judges"])
-        anchor_texts[name] = clean_text(f"{anchor['release']}, judged by {judges}")
+        anchor_texts[name] = clean(f"{anchor['release']}, judged by {judges}")
     columns = {
         "strength": _numbers(strengths["strength"]),
         "95 %": _ends(strengths["interval"]),
@@ -398,7 +398,7 @@ def describe_voted_samples(definition: FigurePart) -> Iterator[str]:
     """Yield what win rates rest on where a judge rated only a part of the samples."""
     if estimate := definition.get("estimate"):
         rho2 = format_rounded(estimate["rho2"], 2)
-        judges = ", ".join(map(clean_text, estimate["weights"]))
+        judges = ", ".join(map(clean, estimate["weights"]))
         yield (
             f"all judges voted on {definition['voted']:,} of {definition['samples']:,} samples; "
             f"their vote on all is estimated from {judges}, which explains {rho2} of its variance; "
@@ -421,7 +421,7 @@ def _describe_reasons(rates: FigurePart) -> Iterator[str]:
 def _list_reasons(rates: FigurePart) -> Iterator[str]:
     systems_by_reason = dict[str, list[str]]()
     for name, reason in rates["reasons"].items():
-        systems_by_reason.setdefault(reason, []).append(clean_text(name, MAX_NAME))
+        systems_by_reason.setdefault(reason, []).append(clean(name, MAX_NAME))
     for reason, names in systems_by_reason.items():
         is_all = len(names) == len(rates["win_rate"])
         yield f"{'all systems' if is_all else ', '.join(names)}: {reason}: {MEANINGS[reason]}"
@@ -433,7 +433,7 @@ def _decision_table(decisions: FigurePart) -> Table:
     table = make_table(*headings, "wins", "+-", "samples", "decided", left=headings)
     for is_decided, pairs in (("yes", decisions["decided"]), ("no", decisions["undecided"])):
         for better, worse in pairs:
-            names = Text(clean_text(better, MAX_NAME), "bold"), clean_text(worse, MAX_NAME)
+            names = Text(clean(better, MAX_NAME), "bold"), clean(worse, MAX_NAME)
             wins = format_rounded(decisions["matrix"][better][worse])
             width = format_rounded(decisions["half_width"][better][worse])
             samples = f"{decisions['pairs'][better][worse]:,}"
@@ -483,37 +483,37 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
     refused = f", {counts.refused} times impossible" if counts.refused else ""
     incomplete = f", {counts.partial} of them incomplete" if counts.partial else ""
     persons = "1 person" if len(raters) == 1 else f"{len(raters)} people"
-    ranked = f"{format_count(counts.samples, 'sample')}: {format_count(counts.rankings, 'ranking')}"
-    print_line(console, f"{persons} ranked {ranked}{incomplete}{refused} ({merged.protocol})")
+    ranked = f"{pluralize(counts.samples, 'sample')}: {pluralize(counts.rankings, 'ranking')}"
+    say(console, f"{persons} ranked {ranked}{incomplete}{refused} ({merged.protocol})")
     table = make_table("system", "consensus", "95 %", *raters)
     for system in people.consensus.ranking:  # over all samples
         mean = people.mean_rank[system]
         by_rater = (format_rounded(ranks[system].value, 2) for ranks in raters.values())
         cells = format_rounded(mean.value, 2), format_interval(mean.interval, 2)
-        table.add_row(Text(clean_text(system), "bold"), *cells, *by_rater)
+        table.add_row(Text(clean(system), "bold"), *cells, *by_rater)
     show_table(console, "mean rank by people, 1 is best", table)
     test, tests = people.friedman, people.tests[procedure.test]
     differ = sum(getattr(pair_test, procedure.adjusted) < SIGNIFICANCE_LEVEL for pair_test in tests)
     if test.p_value is None:
-        print_line(console, "Friedman's test: nothing to test, as no block is in an order")
+        say(console, "Friedman's test: nothing to test, as no block is in an order")
     else:
-        print_line(
+        say(
             console,
             f"Friedman's test: chi-square {format_rounded(test.statistic, 1)}, "
-            f"{format_count(test.degrees, 'degree')} of freedom, p {_p_value(test.p_value)}, "
+            f"{pluralize(test.degrees, 'degree')} of freedom, p {_p_value(test.p_value)}, "
             f"{test.blocks} blocks",
         )
         verb, w = "differs" if differ == 1 else "differ", format_rounded(people.kendalls_w.value)
-        pairs = f"{differ} of {format_count(len(tests), 'pair')} {verb}"
-        print_line(console, f"{pairs}; Kendall's W within samples {w}")
+        pairs = f"{differ} of {pluralize(len(tests), 'pair')} {verb}"
+        say(console, f"{pairs}; Kendall's W within samples {w}")
     rated = merged.judges.with_consensus
     if not rated:
         message = f"no rating by the rubric {RUBRIC!r}: people are compared with each other alone"
-        print_line(console, message, "yellow")
+        say(console, message, "yellow")
     show_table(console, "agreement with people, Kendall's tau-b", _tau_table(merged))
     for name in judge_names(sorted(agreement.failed.keys() & rated), agreement.failed):
-        print_line(console, name, "yellow")
-    print_line(console, f"agreement: {agreement.path}")
+        say(console, name, "yellow")
+    say(console, f"agreement: {agreement.path}")
 
 
 def _tau_table(agreement: Agreement) -> Table:
@@ -521,10 +521,10 @@ def _tau_table(agreement: Agreement) -> Table:
     judges, raters = agreement.judges, agreement.people.mean_rank_by_rater
     table = make_table("", "consensus", "95 %", "p", "of people's", *raters)
     for judge, tau in judges.with_consensus.items():
-        share = format_percent(judges.share_of_ceiling[judge].share)
+        share = percent(judges.share_of_ceiling[judge].share)
         by_rater = (format_rounded(pair.tau) for pair in judges.with_raters[judge].values())
         cells = format_rounded(tau.tau), format_interval(tau.interval), _p_value(tau.p_value), share
-        table.add_row(Text(clean_text(judge), "bold"), *cells, *by_rater)
+        table.add_row(Text(clean(judge), "bold"), *cells, *by_rater)
     people = judges.people_with_others
     mean, interval = format_rounded(people.value), format_interval(people.interval)
     table.add_row(Text("people", "bold"), mean, interval)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import ConfigError, RunError, ScoreError, describe_unknown
+from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
 from echo_hf.judging.audit import FailedAudits, read_failures
 from echo_hf.judging.run_tables import RunTables, read_models, read_run
 from echo_hf.judging.score import NO_FITTING_SAMPLE, ScoredRun, image_metrics
@@ -67,7 +67,7 @@ class GateSide:
     def select(self, system: str, label: str) -> GateSide:
         if system not in self.systems:
             place = str(self.folder.root)
-            raise ConfigError(describe_unknown("system", system, self.systems, place))
+            raise ConfigError(unknown("system", system, self.systems, place))
         return replace(self, system=system, label=label)
 
     def select_rows(self, table: pa.Table | None, splits: Sequence[str]) -> pa.Table | None:
@@ -132,14 +132,14 @@ def compare_systems(
 ) -> GateResult:
     """Compare two systems on the prompts of one release."""
     if metric not in GATES:
-        raise ConfigError(describe_unknown("metric", metric, GATES))
+        raise ConfigError(unknown("metric", metric, GATES))
     if margin is None and metric != WIN_RATE:
         raise ConfigError(
             f"--metric {metric} has no usual margin: say how much worse NEW may be, in the "
             "metric's own unit, such as --margin 0.02"
         )
     if split and split not in BENCHMARKS:
-        raise ConfigError(describe_unknown("split", split, BENCHMARKS))
+        raise ConfigError(unknown("split", split, BENCHMARKS))
     protocol, other = base.config.protocol, new.config.protocol
     if protocol != other:
         raise ConfigError(

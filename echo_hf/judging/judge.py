@@ -13,7 +13,7 @@ import pyarrow as pa
 from datasets import Dataset
 
 from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES
-from echo_hf._infra.text import format_percent
+from echo_hf._infra.text import percent
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import (
     ApplicabilityConfig,
@@ -27,7 +27,7 @@ from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import NO_WORK, Range, add_expected
-from echo_hf.errors import ConfigError, RunError, describe_unknown
+from echo_hf.errors import ConfigError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.judging import rate
 from echo_hf.judging.applicability import Applicability, build_applicability_rows
@@ -115,7 +115,7 @@ def choose_judges(config: EvaluationBase, names: Sequence[str] | None) -> list[J
         )
     for name in names or ():
         if name not in by_name:
-            raise ConfigError(describe_unknown("judge", name, by_name, "--judges"))
+            raise ConfigError(unknown("judge", name, by_name, "--judges"))
     return [by_name[name] for name in dict.fromkeys(names or by_name)]
 
 
@@ -198,7 +198,7 @@ def judge(
     chosen, selected = choose_judges(config, judges), rubrics or RUBRICS
     for name in selected:
         if name not in RUBRICS:
-            raise ConfigError(describe_unknown("rubric", name, RUBRICS, "--rubric"))
+            raise ConfigError(unknown("rubric", name, RUBRICS, "--rubric"))
     if {rubric for judge in chosen for rubric in judge.rubrics}.isdisjoint(selected):
         raise ConfigError(
             f"none of the judges rates by {', '.join(map(repr, selected))}: add it to `rubrics` of "
@@ -374,7 +374,7 @@ def build_judging_plans(
     if smallest < 1:
         largest = max(share for share in shares.values() if share < 1)
         full_judges = ", ".join(name for name, share in shares.items() if share == 1)
-        shares_text = " to ".join(dict.fromkeys(map(format_percent, (smallest, largest))))
+        shares_text = " to ".join(dict.fromkeys(map(percent, (smallest, largest))))
         title = f"{full_judges} on all, the others on {shares_text}"
         ways.append(plan(title, make_plans(shares), rate.draw_share(tasks, smallest), ALL_RATINGS))
     return (*ways, plan("all judges, --until decided", full, set(), UNTIL_DECIDED))

@@ -357,7 +357,7 @@ class JudgingStage(ModelStage):
             return
         requests = [request for row_requests in self.requests(table) for request in row_requests]
         keys = compute_request_keys(self.answers.signature, requests)
-        records = self.answers.store.read_records(list(dict.fromkeys(keys)))
+        records = self.answers.store.records(list(dict.fromkeys(keys)))
         for record in map(records.get, keys):
             usage = dataclasses.asdict(record.usage) if record else {}
             token_counts = {f"{kind}_tokens": count for kind, count in usage.items()}

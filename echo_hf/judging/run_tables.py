@@ -19,11 +19,11 @@ from pydantic import Field, ValidationError
 from echo_hf._infra.parquet import open_parquet, read_parquet
 from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.text import one_line
-from echo_hf.config.checks import ANSWERED_BY, ModelIdentity, Section, Words, describe_first_error
+from echo_hf.config.checks import ANSWERED_BY, ModelIdentity, Section, Words, first_error
 from echo_hf.config.evaluation import EvaluationBase, JudgeConfig, Rubric
 from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import RunError, ScoreError, TableError, describe_unknown
+from echo_hf.errors import RunError, ScoreError, TableError, unknown
 from echo_hf.hub.manifest import READ_ERRORS
 from echo_hf.hub.run_tables import DIGEST_COLUMN, SAMPLE_COLUMN, find_left_out_reasons
 from echo_hf.metrics import METRICS
@@ -149,7 +149,7 @@ def open_scored_run(
     config = load_evaluation(config)
     if protocol is not None:
         if protocol not in PROTOCOLS:
-            raise ScoreError(describe_unknown("protocol", protocol, PROTOCOLS))
+            raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
         config = config.model_copy(update={"protocol": protocol})
     folder = open_run_folder(config, runs)
     return config, folder, get_benchmark(config, folder)
@@ -254,7 +254,7 @@ def read_model_identities(
                 model = ModelIdentity.model_validate_json(row["known"] or "{}")
             except ValidationError as error:
                 place = f"provenance of {kind} {row['name']!r}"
-                message = describe_first_error(error, place, ModelIdentity)
+                message = first_error(error, place, ModelIdentity)
                 raise RunError(f"{message}: make its rows again") from None
             if model == ModelIdentity():
                 continue
@@ -266,8 +266,8 @@ def read_model_identities(
                     f"{' and '.join(models)}: expected one; give each a name of its own, or make "
                     "its rows again"
                 )
-    unknown = ModelIdentity()
-    return {name: stated.get(name) or configured.get(name, unknown) for name in sorted(names)}
+    unstated = ModelIdentity()
+    return {name: stated.get(name) or configured.get(name, unstated) for name in sorted(names)}
 
 
 MAX_COUNT = 2**31 - 1
@@ -297,7 +297,7 @@ def read_human_file(path: Path) -> pa.Table:
             row = HumanRow.model_validate(record, strict=kind == ".jsonl")
         except ValidationError as error:
             place = f"{path}, row {number}"
-            raise TableError(describe_first_error(error, place, HumanRow)) from None
+            raise TableError(first_error(error, place, HumanRow)) from None
         rows.append(row.model_dump())
     return pa.Table.from_pylist(rows, HUMAN.schema)
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from echo_hf import metrics, scores
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.bootstrap import Interval
-from echo_hf._infra.text import format_count, format_percent
+from echo_hf._infra.text import percent, pluralize
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, WeightsError
@@ -409,10 +409,10 @@ def _people_details(human: scores.HumanCorrected | str) -> dict[str, Any]:
     explained = max(human.rho2 or 0.0, 0.0)
     needed = human.n_for(PEOPLE_HALF_WIDTH)
     missing = "no" if needed is None or needed <= human.ranked else f"{needed - human.ranked:,}"
-    samples = format_count(human.samples, "sample")
+    samples = pluralize(human.samples, "sample")
     summary = (
         f"people ranked {human.ranked:,} of {samples}; judges explain "
-        f"{format_percent(explained)} of how people's verdicts vary (rho2)"
+        f"{percent(explained)} of how people's verdicts vary (rho2)"
         + (f": as good as {fmean(effective_sizes):,.0f} without judges" if effective_sizes else "")
         + (f"; intervals of ±{PEOPLE_HALF_WIDTH} need {missing} more" if needed else "")
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.text import clean_text
+from echo_hf._infra.text import clean
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.errors import JudgeError
@@ -107,7 +107,7 @@ class SplitProgress:
 
     def __str__(self) -> str:
         decided = f"{(~self.undecided).sum()} of {len(self.undecided)} pairs decided"
-        systems = ", ".join(map(clean_text, self.systems))
+        systems = ", ".join(map(clean, self.systems))
         outlook = f"going on with {systems}" if systems else "done"
         return f"{self.split}: {self.done:,} samples, {decided}; {outlook}"
 

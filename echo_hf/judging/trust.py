@@ -10,7 +10,7 @@ from typing import Any
 
 from echo_hf import scores
 from echo_hf._infra.bootstrap import MIN_SAMPLES, Interval
-from echo_hf._infra.text import format_percent, format_rounded
+from echo_hf._infra.text import format_rounded, percent
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.judging.anchors import Anchors, fit_strengths
@@ -87,9 +87,9 @@ class Trust:
         coverage: Mapping[str, float | None],
         anchors: Anchors | None = None,
     ) -> Trust:
-        unknown = ModelIdentity()
-        judges = {name: models.judges.get(name, unknown).maker for name in table.judges}
-        systems = {name: models.systems.get(name, unknown).maker for name in table.systems}
+        unstated = ModelIdentity()
+        judges = {name: models.judges.get(name, unstated).maker for name in table.judges}
+        systems = {name: models.systems.get(name, unstated).maker for name in table.systems}
         left_out = scores.leave_one_judge_out(table, protocol=protocol)
         return cls(
             scores.self_preference(table, judges, systems, n_boot=n_boot),
@@ -108,8 +108,8 @@ class Trust:
             yield TrustLine("bradley_terry", split, *self._describe_strengths())
         if self.uneven_coverage:
             shares = (
-                f"{uneven.system} {format_percent(uneven.coverage)} beside {uneven.neighbor} "
-                f"{format_percent(uneven.of_neighbor)}"
+                f"{uneven.system} {percent(uneven.coverage)} beside {uneven.neighbor} "
+                f"{percent(uneven.of_neighbor)}"
                 for uneven in self.uneven_coverage
             )
             yield TrustLine("coverage", split, "; ".join(shares))
@@ -167,7 +167,7 @@ class Trust:
         if gap.first is None or gap.second is None or gap.gap is None:
             return _no_figure(gap.reason)
         if gap.gap <= 1:
-            return f"{gap.first} is {format_percent(gap.gap)} ahead of {gap.second}", None
+            return f"{gap.first} is {percent(gap.gap)} ahead of {gap.second}", None
         shares = (f"{format_rounded(rates[name])} of {name}" for name in (gap.first, gap.second))
         return f"more than twice: {' beside '.join(shares)}", None
 
@@ -183,7 +183,7 @@ class Trust:
         ]
         first, second = list(fitted)[:2]
         # In the model, the difference of two strengths is the logarithm of the odds of winning.
-        chance = format_percent(1 / (1 + math.exp(fitted[second] - fitted[first])))
+        chance = percent(1 / (1 + math.exp(fitted[second] - fitted[first])))
         text = f"win rates put {_list_names(swaps)}, strengths below" if swaps else "the same order"
         return f"{text}; {first} wins {chance} of comparisons with {second}", None
 
@@ -257,7 +257,7 @@ def collect_trust_lines(
         trusts = [trust_by_split[name] for name in BENCHMARKS]
         gaps = [trust.gap.gap for trust in trusts if len(trust.order) > 2]
         if len(gaps) == len(BENCHMARKS) and all(gap is not None and gap <= 1 for gap in gaps):
-            shares = zip(map(format_percent, gaps), BENCHMARKS, strict=True)
+            shares = zip(map(percent, gaps), BENCHMARKS, strict=True)
             sentence = " beside ".join(f"{share} in {name}" for share, name in shares)
             lines.append(TrustLine("gap", None, sentence))
     for judge, drift in drifts.items():

@@ -369,7 +369,7 @@ def face_identity(
     pairs, store = pair_images(inputs, outputs), InputCache() if cache is None else cache
     chosen = None if providers is None else tuple(providers)
     options = FaceReaderOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
-    reader = store.load_network(options, lambda: FaceReader(options))
+    reader = store.network(options, lambda: FaceReader(options))
     features = extract(
         pairs, partial(get_levels, protocol=protocol), protocol=protocol, threads=threads
     )

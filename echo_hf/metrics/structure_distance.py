@@ -18,7 +18,7 @@ from PIL import Image
 
 from echo_hf.config.evaluation import Reduction
 from echo_hf.engines.checkpoint import find_checkpoint
-from echo_hf.errors import EngineError, ScoreError, WeightsError, describe_unknown
+from echo_hf.errors import EngineError, ScoreError, WeightsError, unknown
 from echo_hf.images.loader import ProcessGuard
 from echo_hf.metrics.image_features import (
     InputCache,
@@ -378,7 +378,7 @@ def structure_distance(
     """
     check_protocol(protocol)
     if reduction is not None and reduction not in REDUCTIONS:
-        raise ScoreError(describe_unknown("reduction", reduction, REDUCTIONS))
+        raise ScoreError(unknown("reduction", reduction, REDUCTIONS))
     for name, number in {"layer": layer, "size": size, "batch_size": batch_size}.items():
         minimum = 0 if name == "layer" else 1
         if not isinstance(number, int) or number < minimum:
@@ -386,7 +386,7 @@ def structure_distance(
     pairs = pair_images(inputs, outputs)
     store = InputCache(most_bytes=0) if cache is None else cache
     options = VitOptions(str(model), revision, layer, size, device)
-    vit = store.load_network(options, partial(load_vit, options))
+    vit = store.network(options, partial(load_vit, options))
     features = extract(pairs, partial(resize, size=size), protocol=protocol, threads=threads)
     samples = list[SampleFeatures[float]]()
     while batch := list(islice(features, batch_size)):  # images load while the ViT runs

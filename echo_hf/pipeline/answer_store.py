@@ -223,7 +223,7 @@ class Store:
                 stored[key] = Completion(_decode(text), _decode(error), finish, usage, cost)
         return stored
 
-    def read_records(self, keys: Sequence[bytes]) -> dict[bytes, RequestRecord]:
+    def records(self, keys: Sequence[bytes]) -> dict[bytes, RequestRecord]:
         """What is known of each request that was ever answered or failed, without its text."""
         records: dict[bytes, RequestRecord] = {}
         for key, text, _, finish, *costs, readable, tries, digest in self._read_calls(keys):
@@ -352,7 +352,7 @@ class Store:
         return Store, (self.path,)
 
     def _read_calls(self, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
-        with self._file.open() as connection:
+        with self._file.connect() as connection:
             yield from select_by_keys(connection, SELECT_CALLS % self._file.digest_column, keys)
 
     def _add_model(self, signature: Mapping[str, Any]) -> str:

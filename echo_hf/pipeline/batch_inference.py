@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from datasets import Dataset
 from pydantic import BaseModel
 
-from echo_hf._infra.text import format_count, format_rate
+from echo_hf._infra.text import format_rate, pluralize
 from echo_hf.engines.base import (
     Completion,
     Engine,
@@ -82,7 +82,7 @@ class FillStats:
     def __str__(self) -> str:
         usage = self.usage
         tokens = usage.prompt + usage.completion
-        parts = [f"{format_count(self.calls, 'call')}{format_rate(self.calls, self.seconds)}"]
+        parts = [f"{pluralize(self.calls, 'call')}{format_rate(self.calls, self.seconds)}"]
         parts += [f"{self.store_hits:,} answered before"] if self.store_hits else []
         parts += [f"{self.damaged:,} damaged since and asked again"] if self.damaged else []
         parts += [f"{tokens:,} tokens"] if tokens else []
@@ -215,7 +215,7 @@ def find_settled(
 ) -> set[bytes]:
     """The keys of requests that need not be asked; given what is unusable, of usable answers."""
     if unusable is None:
-        records = store.read_records(list(requests))
+        records = store.records(list(requests))
         return {key for key, record in records.items() if record.is_settled}
     answers = StoredAnswers(store, signature).read(list(requests.values()))
     pairs = zip(requests, answers, strict=True)
@@ -282,7 +282,7 @@ class _Window:
         for segment in segments:
             requests, keys = select_new_requests(segment, self.signature, earlier)
             fresh = {k: r for k, r in zip(keys, requests, strict=True) if k not in handled}
-            records = store.read_records(list(fresh))
+            records = store.records(list(fresh))
             settled = find_settled(store, self.signature, fresh, self.unusable if again else None)
             stats.requests += len(requests)
             for stored in records.values():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from datasets import Dataset
 from pydantic import BaseModel
 
-from echo_hf._infra.text import clean_text
+from echo_hf._infra.text import clean
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import UnusableAnswersError
 from echo_hf.pipeline.answer_store import MAX_TRIES, Store, compute_request_keys
@@ -128,5 +128,5 @@ class UsableAnswers:
         text = completion.text or completion.error or completion.finish_reason
         cause = failure.detail if failure and reason == Failed.OFF_SCHEMA else reason.meaning
         form = self.stage.wanted_form(request)
-        quoted = clean_text(text, MAX_QUOTED_CHARACTERS)
-        return f"such as {quoted!r} ({reason}: {clean_text(cause)}), where {form} is wanted"
+        quoted = clean(text, MAX_QUOTED_CHARACTERS)
+        return f"such as {quoted!r} ({reason}: {clean(cause)}), where {form} is wanted"

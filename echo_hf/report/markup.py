@@ -113,7 +113,7 @@ def make_environment() -> Environment:
         env.filters[function.__name__] = function
     env.filters["joints"] = lambda name: re.split(r"(?<=[_/ -])", name)
     env.filters["base64"] = lambda text: b64encode(text.encode("utf-8", "replace")).decode()
-    env.filters["percent"] = format_percent
+    env.filters["percent"] = percent
     for helper in (area, columns, dots, places, round_scale):
         env.globals[helper.__name__] = helper
     env.globals |= {"is_web": is_web, "unit": UNIT, "violin": draw_violin}
@@ -165,14 +165,14 @@ class AxisScale:
 
     def percent(self, value: float) -> str:
         """Return the position of a number as an SVG percentage."""
-        return format_percent(self.share(value))
+        return percent(self.share(value))
 
 
 # Shares of points: one half is what a system gets that does as well as the others.
 UNIT = AxisScale(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), 2)
 
 
-def format_percent(part: float) -> str:
+def percent(part: float) -> str:
     """Format a share of the width as an SVG percentage."""
     return f"{100 * part:.2f}".rstrip("0").rstrip(".") + "%"
 

@@ -40,8 +40,13 @@ from echo_hf.metrics.result import MetricResult
 from echo_hf.metrics.text_rendering import TextRenderingResult
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import Unrated
-from echo_hf.report.analysis.result import ANALYSIS_FILE as ANALYSIS_FILE
-from echo_hf.report.analysis.result import Analysis, FigureModel, read_analysis, read_figures
+from echo_hf.report.analysis.result import (
+    ANALYSIS_FILE,
+    Analysis,
+    FigureModel,
+    read_analysis,
+    read_figures,
+)
 from echo_hf.scores.agreement import Agreement
 from echo_hf.scores.bradley_terry import BradleyTerry
 from echo_hf.scores.human_corrected import HumanCorrected

@@ -39,6 +39,9 @@ PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
 UNDEFINED_MODES = frozenset({"I", "F"})  # without a defined black and white
 PNG_COMPRESSION = 6
 ORIENTATION_TAG, SIDEWAYS_ORIENTATIONS = 0x0112, frozenset({5, 6, 7, 8})
+CORNERS = ": the upper left corner, then the lower right one"
+XY, YX = "Give each box as [x1, y1, x2, y2]", "Give each box as [y1, x1, y2, x2]"
+THOUSANDTHS = ", in thousandths of the picture's"
 
 
 class Convention(StrEnum):
@@ -65,9 +68,6 @@ CONVENTION_BY_NAME = {
     re.compile(r"intern[-_]?vl"): Convention.REL_1000,
     re.compile(r"minicpm[-_]?[vo]"): Convention.REL_1000,
 }
-CORNERS = ": the upper left corner, then the lower right one"
-XY, YX = "Give each box as [x1, y1, x2, y2]", "Give each box as [y1, x1, y2, x2]"
-THOUSANDTHS = ", in thousandths of the picture's"
 BOX_INSTRUCTIONS = {
     Convention.ABS_RESIZED: f"{XY} in pixels{CORNERS}.",
     Convention.REL_1000: f"{XY}{CORNERS}{THOUSANDTHS} width and height, from 0 to 1000.",

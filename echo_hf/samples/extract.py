@@ -38,6 +38,8 @@ BEST_FIRST: tuple[str, ...] = get_args(Quality)
 NON_WORDS = re.compile(
     r"@[\w.@-]+|(?:https?://|www\.|pic\.twitter\.com/)\S*|.\ufe0f\u20e3?|[0-9]\u20e3"
 )
+POST_OVERHEAD_CHARACTERS = 240  # upper limit for a post's JSON without its texts
+MAX_MARK = len("\\n [... 999999999 characters left out]")
 
 
 class PostFeedback(BaseModel):
@@ -63,8 +65,6 @@ class ExtractAnswer(BaseModel):
 
 
 PostRow = Mapping[str, Any]
-POST_OVERHEAD_CHARACTERS = 240  # upper limit for a post's JSON without its texts
-MAX_MARK = len("\\n [... 999999999 characters left out]")
 
 
 def render_posts(posts: Sequence[PostRow], max_characters: int) -> list[dict[str, Any]]:

@@ -18,6 +18,28 @@ ID_CHARACTERS = 22
 PostRow = Mapping[str, Any]
 Sample = Mapping[str, Any]
 Finding = tuple[Notice | Reject, str | None]
+SAMPLES_IN_CONTEXT = Table(
+    "samples",
+    "one sample with the posts that show and judge it",
+    ("id",),
+    {
+        **SAMPLES.columns,
+        "context": Column(
+            List(
+                {
+                    "url": Value("string"),
+                    "parent": Value("int32"),
+                    "author": Value("string"),
+                    "text": Value("string"),
+                    "missing": Value("string"),
+                    "pictures": LINKED_IMAGES,
+                }
+            ),
+            "the posts of the sample and of its feedback, and those above them, depth first; "
+            "parent is an index, -1 at the root",
+        ),
+    },
+)
 
 
 def sample_id(*sources: str | int) -> str:
@@ -68,30 +90,6 @@ def add_provenance(sample: Sample, stage: str, record: Mapping[str, Any]) -> str
     return json.dumps(
         {**json.loads(sample["provenance"]), stage: record}, sort_keys=True, default=str
     )
-
-
-SAMPLES_IN_CONTEXT = Table(
-    "samples",
-    "one sample with the posts that show and judge it",
-    ("id",),
-    {
-        **SAMPLES.columns,
-        "context": Column(
-            List(
-                {
-                    "url": Value("string"),
-                    "parent": Value("int32"),
-                    "author": Value("string"),
-                    "text": Value("string"),
-                    "missing": Value("string"),
-                    "pictures": LINKED_IMAGES,
-                }
-            ),
-            "the posts of the sample and of its feedback, and those above them, depth first; "
-            "parent is an index, -1 at the root",
-        ),
-    },
-)
 
 
 def context_of(

@@ -53,6 +53,7 @@ SUSPECTED_SHEET_NOTE = (
 )
 MAX_COORDINATE = 100_000  # no image has a longer side
 MAX_TEXT, MAX_TEXTS = 4000, 16_000
+NATIVE_KEYS = ("bbox_2d", "box_2d", "bbox")
 
 
 def _strip_key(box: Any) -> Any:
@@ -62,7 +63,6 @@ def _strip_key(box: Any) -> Any:
     return box
 
 
-NATIVE_KEYS = ("bbox_2d", "box_2d", "bbox")
 Coordinate = Annotated[float, Field(ge=-MAX_COORDINATE, le=MAX_COORDINATE)]
 AnsweredBox = Annotated[
     list[Coordinate], Field(min_length=4, max_length=4), BeforeValidator(_strip_key)
@@ -150,9 +150,9 @@ class Screenshots(SampleStage):
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """Say how many screenshots were cut, and into how many images."""
         tally = stats["screenshots"].tally
-        cut_count, total = tally.get("cut", 0), tally.get("screenshots", 0)
+        count, total = tally.get("cut", 0), tally.get("screenshots", 0)
         return (
-            f"{cut_count:,} of {total:,} screenshots were cut ({format_share(cut_count, total)}) into "
+            f"{count:,} of {total:,} screenshots were cut ({format_share(count, total)}) into "
             f"{tally.get('pictures', 0):,} images"
         )
 

@@ -30,6 +30,7 @@ REPEATED_WORDS = 3  # in a row: fewer are found in many posts by chance
 MASK = re.compile(r"\[[a-z-]{1,16}\]")  # reveals nothing of the masked words
 TokenPair = tuple[re.Match[str], re.Match[str]]
 SourceKey = tuple[str | None, str | None]
+FIELD_TYPES = {"post_url": str, "field": str, "start": int, "end": int, "text": str}
 
 
 class TokenRun(NamedTuple):
@@ -128,9 +129,6 @@ class SourceSpan(NamedTuple):
     start: int | None = None
     end: int | None = None
     text: str | None = None
-
-
-FIELD_TYPES = {"post_url": str, "field": str, "start": int, "end": int, "text": str}
 
 
 def span_sources(posts: Iterable[Mapping[str, Any]]) -> list[SpanSource]:

@@ -50,6 +50,14 @@ STEPS: dict[str, str] = {
     "eval": "generate, judge and score what is new, within the budget",
     "propose": "open a pull request with the release and what changed in it",
 }
+MAX_COUNT_BYTES, MAX_COUNT = 1 << 16, 10**12
+COUNT_FILE = "schedule.json"  # how often the run was kept: of two copies the newer has more
+UNFINISHED_FILE = ".unfinished"
+DATABASE_SUFFIX = ".sqlite"
+REBUILT_FOLDERS = ("stages", "release", "previous")  # from stored answers, at no cost
+LOCAL_NAMES = ("cache", LOG_FILE, UNFINISHED_FILE)
+TEMPORARY = (f"{DATABASE_SUFFIX}-wal", f"{DATABASE_SUFFIX}-shm", ".partial", ".lock")
+SECONDS_BETWEEN_SYNCS = 600.0  # between two keepings while one stage goes on
 
 
 @dataclass(frozen=True)
@@ -271,16 +279,6 @@ class ScheduleLoop:
             self.remote.comment(pending[0], text)
         self.request = pending[0].url if pending else self.remote.open_request(self.not_ready, text)
         return f"held; {self.request} says why"
-
-
-MAX_COUNT_BYTES, MAX_COUNT = 1 << 16, 10**12
-COUNT_FILE = "schedule.json"  # how often the run was kept: of two copies the newer has more
-UNFINISHED_FILE = ".unfinished"
-DATABASE_SUFFIX = ".sqlite"
-REBUILT_FOLDERS = ("stages", "release", "previous")  # from stored answers, at no cost
-LOCAL_NAMES = ("cache", LOG_FILE, UNFINISHED_FILE)
-TEMPORARY = (f"{DATABASE_SUFFIX}-wal", f"{DATABASE_SUFFIX}-shm", ".partial", ".lock")
-SECONDS_BETWEEN_SYNCS = 600.0  # between two keepings while one stage goes on
 
 
 @dataclass

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from datasets import Dataset
 from numpy.typing import ArrayLike, NDArray
 
-from echo_hf.errors import ScoreError, TableError, describe_unknown
+from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import IgnoredRating, Outcome, Unrated
 from echo_hf.tables import OUTPUTS, RATINGS, Table, arrow_rows
 
@@ -33,6 +33,11 @@ ACCEPTED_TYPES = {
     "int64": ("whole numbers", (pa.types.is_integer,)),
     "bool": ("true or false", (pa.types.is_boolean,)),
 }
+RUBRIC = "overall"
+REQUIRED = ("sample_id", "system", "judge", "rating")
+DIGEST, OUTCOME, SPLIT = "sample_digest", "outcome", "split"
+OPTIONAL = ("rubric", "repeat", DIGEST, OUTCOME, SPLIT)
+LOST_OUTCOMES = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 
 
 def divide(numerator: ArrayLike, denominator: ArrayLike) -> Floats:
@@ -134,11 +139,6 @@ def check_once(table: Table, rows: pa.Table, cells: Integers) -> None:
         raise ScoreError(f"{table.name}: {key} is there twice: expected one row for each")
 
 
-RUBRIC = "overall"
-REQUIRED = ("sample_id", "system", "judge", "rating")
-DIGEST, OUTCOME, SPLIT = "sample_digest", "outcome", "split"
-OPTIONAL = ("rubric", "repeat", DIGEST, OUTCOME, SPLIT)
-LOST_OUTCOMES = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 RatingKey = tuple[str, str, str]
 IgnoredRows = dict[IgnoredRating, pa.Table]
 
@@ -270,7 +270,7 @@ def select_rubric_rows(ratings: Any, rubric: str, ignored: IgnoredRows) -> pa.Ta
     has_rubric = pc.equal(rows["rubric"], rubric)
     if not pc.any(has_rubric).as_py():
         raise ScoreError(
-            f"ratings: {describe_unknown('rubric', rubric, rows['rubric'].unique().to_pylist())}"
+            f"ratings: {unknown('rubric', rubric, rows['rubric'].unique().to_pylist())}"
         )
     ignored[IgnoredRating.OTHER_RUBRIC] = rows.filter(pc.invert(has_rubric))
     return rows.filter(has_rubric)
@@ -282,7 +282,7 @@ def read_outputs(outputs: Any) -> pa.Table:
     outcome_names = [outcome.value for outcome in Outcome]
     for outcome in rows["outcome"].unique().to_pylist():
         if outcome not in outcome_names:
-            raise ScoreError(f"outputs: {describe_unknown('outcome', outcome, outcome_names)}")
+            raise ScoreError(f"outputs: {unknown('outcome', outcome, outcome_names)}")
     keys = rows.group_by(["sample_id", "system"], use_threads=False).aggregate([([], "count_all")])
     for duplicate in keys.filter(pc.greater(keys["count_all"], 1)).to_pylist():
         raise ScoreError(

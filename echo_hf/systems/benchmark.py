@@ -15,7 +15,7 @@ import pyarrow as pa
 from datasets import Dataset
 from pydantic import ValidationError
 
-from echo_hf.config.checks import describe_first_error, find_secrets, format_value, read_yaml
+from echo_hf.config.checks import find_secrets, first_error, format_value, read_yaml
 from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig, load_named_files
 from echo_hf.config.loading import parse_config, resolve_paths
 from echo_hf.config.runs import EXAMPLE_CONFIG, find_config_file, is_run
@@ -169,7 +169,7 @@ def load_evaluation(config: EvaluationBase | Path | str) -> EvaluationBase:
     try:
         read = EvaluationConfig.model_validate(settings)
     except ValidationError as error:
-        raise ConfigError(describe_first_error(error, str(path), EvaluationConfig)) from None
+        raise ConfigError(first_error(error, str(path), EvaluationConfig)) from None
     update: dict[str, Any] = {
         key: _resolve_reference(read, key, folder) for key in (BENCHMARK, "anchors")
     }

@@ -27,7 +27,7 @@ from echo_hf._infra.text import remove_folders
 from echo_hf._infra.worker_pool import VISIBLE_DEVICES, count_processes
 from echo_hf.config.checks import ReadablePath, Section, Statement, StrictInt, Words, find_secrets
 from echo_hf.config.systems import SystemConfig
-from echo_hf.errors import GenerationError, ImageError, describe_unknown
+from echo_hf.errors import GenerationError, ImageError, unknown
 from echo_hf.images.loader import detect_format
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
@@ -401,7 +401,7 @@ class CommandSystem:
         for argument in options.command:
             if argument.startswith(SHIPPED_PREFIX) and argument not in shipped:
                 place = f"{self._place}: parameters.command"
-                raise GenerationError(describe_unknown("worker", argument, shipped, place))
+                raise GenerationError(unknown("worker", argument, shipped, place))
         self._command = [shipped.get(argument, argument) for argument in options.command]
         self._folder = options.folder or Path(tempfile.gettempdir())
         devices = config.limits.devices

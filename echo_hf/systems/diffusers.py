@@ -15,7 +15,7 @@ from pydantic import Field
 
 from echo_hf.config.checks import StrictInt
 from echo_hf.config.systems import FixedSize, OutputSize, SystemConfig
-from echo_hf.errors import GenerationError, describe_unknown
+from echo_hf.errors import GenerationError, unknown
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task, unsupported_task
 from echo_hf.systems.images import (
@@ -198,8 +198,7 @@ class Pipeline:
                 )
             if name not in self.parameters:
                 what, allowed = f"argument of {self.name}", self.parameters - reserved
-                key = f"{place}: parameters.call"
-                raise GenerationError(describe_unknown(what, name, allowed, key))
+                raise GenerationError(unknown(what, name, allowed, f"{place}: parameters.call"))
         sides = [size.width, size.height] if isinstance(size, FixedSize) else []
         if any(side % kind.multiple for side in sides):
             raise GenerationError(

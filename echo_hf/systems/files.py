@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 from xxhash import xxh3_128
 
 from echo_hf._infra.regular_file import open_regular, read_regular
-from echo_hf._infra.text import clean_text
-from echo_hf.config.checks import Name, ReadablePath, Section, StrictInt, describe_first_error
+from echo_hf._infra.text import clean
+from echo_hf.config.checks import Name, ReadablePath, Section, StrictInt, first_error
 from echo_hf.config.systems import CappedDollars, SystemConfig
 from echo_hf.errors import GenerationError, ImageError
 from echo_hf.images.store import MAX_IMAGE_BYTES, check_image
@@ -71,7 +71,7 @@ def parse_result(line: bytes, model: type[ModelT], place: str) -> ModelT:
     except ValidationError as error:
         if error.errors()[0]["type"] in ("json_invalid", "model_type"):
             raise ValueError(f"{place} is {line[:80]!r}: expected a JSON object") from None
-        raise ValueError(describe_first_error(error, place, model)) from None
+        raise ValueError(first_error(error, place, model)) from None
 
 
 class BadFileError(ImageError):
@@ -207,7 +207,7 @@ class OutputFolder:
         except (OSError, ValueError) as error:
             expected = "expected a manifest, or a CSV with the columns id and path"
             raise GenerationError(
-                f"cannot read {str(path)!r} ({clean_text(str(error))}): {expected}"
+                f"cannot read {str(path)!r} ({clean(str(error))}): {expected}"
             ) from None
         for number, line in enumerate(lines, first):
             if line.strip():
@@ -270,7 +270,7 @@ class FilesSystem:
         for outputs in output_folders:
             outputs.entries  # noqa: B018 - reads it
         if not any(next(outputs.iterate_files(), None) for outputs in output_folders):
-            names = clean_text(", ".join(map(repr, list_names(folder))))
+            names = clean(", ".join(map(repr, list_names(folder))))
             raise GenerationError(
                 f"system {self._config.name!r}: no file {self._pattern!r} in {str(folder)!r}, "
                 f"which has {names or 'nothing'}: set parameters.folder, system or layout (flat: "

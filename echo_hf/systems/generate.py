@@ -14,13 +14,7 @@ from typing import Any
 from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
 from echo_hf.config.systems import FOLDER_KEY, SystemConfig, list_shipped_systems, read_system
 from echo_hf.engines.planner import ExpectedCost
-from echo_hf.errors import (
-    ConfigError,
-    EchoError,
-    GenerationError,
-    MissingExtraError,
-    describe_unknown,
-)
+from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.runner import make_runner
 from echo_hf.pipeline.runs import open_run_folder
@@ -171,7 +165,7 @@ def _make_systems(
         )
     systems, missing = list[tuple[SystemConfig, System]](), dict[str, str]()
     if unknown_name := next((name for name in names or () if name not in by_name), None):
-        raise ConfigError(describe_unknown("system", unknown_name, by_name, "--systems"))
+        raise ConfigError(unknown("system", unknown_name, by_name, "--systems"))
     for name in dict.fromkeys(names or by_name):
         try:
             systems.append((by_name[name], make_system(by_name[name])))
@@ -208,7 +202,7 @@ class SystemListing:
 
     config: SystemConfig
     file: Path | None
-    is_known: bool
+    known: bool
     extra: str | None
     keys: Mapping[str, bool]
     no_folder: str | None
@@ -253,7 +247,7 @@ def _list_system(
     return SystemListing(
         config=config,
         file=file,
-        is_known=config.adapter in needs,
+        known=config.adapter in needs,
         extra=",".join(sorted(missing)) or None,
         keys=keys,
         no_folder=Path(str(folder)).name if is_lost else None,

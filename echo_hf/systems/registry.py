@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from echo_hf._infra import registry
 from echo_hf._infra.renamed import find_renamed
 from echo_hf._infra.worker_pool import assign_gpus, visible_gpus
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.config.systems import OutputPrice, SystemConfig
 from echo_hf.engines.planner import (
     NO_WORK,
@@ -147,7 +147,7 @@ def parse_options(config: SystemConfig, options: type[OptionsT]) -> OptionsT:
         return options.model_validate(dict(config.parameters))
     except ValidationError as error:
         place = f"system {config.name!r}: parameters"
-        raise GenerationError(describe_first_error(error, place, options)) from None
+        raise GenerationError(first_error(error, place, options)) from None
 
 
 def require_model(config: SystemConfig) -> str:

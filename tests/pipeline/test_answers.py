@@ -221,4 +221,4 @@ def test_a_cut_answer_counts_where_only_its_note_is_cut(
     else:
         assert isinstance(found, Graded)
         assert (found.score, found.note, found.note_is_cut) == (score, None, True)
-        assert store.read_records([key])[key].is_settled
+        assert store.records([key])[key].is_settled

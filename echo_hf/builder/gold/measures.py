@@ -15,6 +15,19 @@ LEVEL = 0.95
 MIN_THREADS = 10
 RESAMPLES = 2000
 Interval = tuple[float, float]
+# Measures whose items may be right in part.
+GRADED_MEASURES = frozenset({"prompt_similarity", "box_iou"})
+# For a precision, whose items are claims: the measures of what people wrote down.
+RECALLS: Mapping[str, tuple[str, ...]] = {
+    "keep_precision": ("keep_recall", "drop_recall"),
+    "drop_precision": ("keep_recall", "drop_recall"),
+    "sample_precision": ("sample_recall",),
+    "feedback_precision": ("feedback_recall",),
+    "screenshot_precision": ("screenshot_recall",),
+    "completion_precision": ("blanks_filled",),
+    "box_precision": ("box_recall",),
+    "removal_precision": ("removal_recall", "keep_recall"),
+}
 
 
 def wilson_interval(right: int, count: int) -> Interval | None:
@@ -66,21 +79,6 @@ def grade(thread: str, place: str, right: Iterable[str], answer: str | None) -> 
     right_answers = sorted(right)
     score = None if answer is None else float(answer in right_answers)
     return Item(thread, place, " or ".join(right_answers), answer or "", score)
-
-
-GRADED_MEASURES = frozenset({"prompt_similarity", "box_iou"})
-"""Measures of which an item may be right in part."""
-RECALLS: Mapping[str, tuple[str, ...]] = {
-    "keep_precision": ("keep_recall", "drop_recall"),
-    "drop_precision": ("keep_recall", "drop_recall"),
-    "sample_precision": ("sample_recall",),
-    "feedback_precision": ("feedback_recall",),
-    "screenshot_precision": ("screenshot_recall",),
-    "completion_precision": ("blanks_filled",),
-    "box_precision": ("box_recall",),
-    "removal_precision": ("removal_recall", "keep_recall"),
-}
-"""Of a precision, whose items are claims: the measures of what people wrote down."""
 
 
 @dataclass(frozen=True)

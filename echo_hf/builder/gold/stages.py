@@ -30,7 +30,7 @@ from echo_hf.builder.gold.folder import (
 from echo_hf.builder.gold.measures import Item, Measure, NamedItem, grade, similarity, summarize
 from echo_hf.builder.gold.posts import GoldPosts, Row, make_dataset
 from echo_hf.config.loading import Config
-from echo_hf.errors import GoldError, StageError, describe_unknown
+from echo_hf.errors import GoldError, StageError, unknown
 from echo_hf.pipeline.result import StageResult, sort_rows
 from echo_hf.samples.boxes import format_box, intersection_over_union
 from echo_hf.samples.extract import (
@@ -50,6 +50,22 @@ UNLIMITED = 1_000_000_000
 TRASH = "Trash"  # what no stage after `extract` is asked about
 SampleKey = tuple[str, str]  # the root of the thread, and the prompt with single spaces
 AnsweredLine = tuple[str, Any, Any]  # root of the thread, gold, answer
+FEEDBACK, NO_FEEDBACK = "feedback", "no feedback of this sample"
+SCREENSHOT, NO_SCREENSHOT = "screenshot", "no screenshot"
+MIN_FOUND_OVERLAP = 0.5
+NO_BOX = "no box"
+SAMPLES = ("extract", "roles")
+MEASURES_OF_FILE = {
+    "relevance": "keep_precision keep_recall drop_precision drop_recall score_accuracy",
+    "extract": """sample_precision sample_recall prompt_similarity prompts_exact quality_accuracy
+        feedback_precision feedback_recall""",
+    "roles": """picture_role_accuracy screenshot_precision screenshot_recall completion_precision
+        blanks_filled""",
+    "screenshots": "box_iou box_precision box_recall role_accuracy prompt_similarity",
+    "feedback": "verdict_accuracy keyword_accuracy",
+    "tasks": "kind_accuracy task_accuracy",
+    "safety": "removal_precision removal_recall keep_recall hazard_recall",
+}
 
 
 def read_key(row: Row) -> SampleKey:
@@ -232,9 +248,6 @@ def compare_score(
         yield f"{answered_side}_precision", item
 
 
-FEEDBACK, NO_FEEDBACK = "feedback", "no feedback of this sample"
-
-
 def compare_samples(
     root: str, line: ExtractLine, rows: Sequence[Row] | None, _: Config
 ) -> Iterator[NamedItem]:
@@ -309,9 +322,6 @@ def _pair_samples(
     yield from ((None, row) for row in rows if id(row) not in paired_ids)
 
 
-SCREENSHOT, NO_SCREENSHOT = "screenshot", "no screenshot"
-
-
 def compare_roles(
     root: str, line: ImageRoles, answered: ImageRoles | None, _: Config
 ) -> Iterator[NamedItem]:
@@ -355,10 +365,6 @@ def read_roles(rows: Iterable[Row]) -> dict[SampleKey, ImageRoles]:
             prompt = fold_text(row["prompt"])
             image_roles.completions.update((digest, prompt) for digest in outputs or shots)
     return sample
-
-
-MIN_FOUND_OVERLAP = 0.5
-NO_BOX = "no box"
 
 
 def compare_screenshot(
@@ -512,7 +518,6 @@ class FileCheck(NamedTuple):
     compare: Callable[[str, Any, Any, Config], Iterator[NamedItem]]
 
 
-SAMPLES = ("extract", "roles")
 FILE_CHECKS = {
     "relevance": FileCheck("relevance", (), "scored", _pair_scores, compare_score),
     "extract": FileCheck("extract", (), "threads", _pair_extracted, compare_samples),
@@ -524,17 +529,6 @@ FILE_CHECKS = {
     "tasks": FileCheck("feedback", SAMPLES, "judged", _pair_tasks, compare_task),
     "safety": FileCheck("safety", SAMPLES, "judged", _pair_hazards, compare_safety),
 }
-MEASURES_OF_FILE = {
-    "relevance": "keep_precision keep_recall drop_precision drop_recall score_accuracy",
-    "extract": """sample_precision sample_recall prompt_similarity prompts_exact quality_accuracy
-        feedback_precision feedback_recall""",
-    "roles": """picture_role_accuracy screenshot_precision screenshot_recall completion_precision
-        blanks_filled""",
-    "screenshots": "box_iou box_precision box_recall role_accuracy prompt_similarity",
-    "feedback": "verdict_accuracy keyword_accuracy",
-    "tasks": "kind_accuracy task_accuracy",
-    "safety": "removal_precision removal_recall keep_recall hazard_recall",
-}
 CHECKS = {check.stage: check for check in FILE_CHECKS.values()}
 
 
@@ -544,7 +538,7 @@ def choose_stages(
     """Return the stages to check, and notes on those that are not."""
     for name in stages or ():
         if name not in CHECKS:
-            raise StageError(describe_unknown("stage that asks a model", name, CHECKS))
+            raise StageError(unknown("stage that asks a model", name, CHECKS))
     chosen, notes = [], []
     for name, check in CHECKS.items():
         if stages is not None and name not in stages:

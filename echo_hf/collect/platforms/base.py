@@ -22,6 +22,19 @@ from echo_hf.errors import PlatformError
 from echo_hf.reasons import Missing
 
 QuestionKind = Literal["search", "posts", "replies", "thread"]
+SOURCES_EXTRA = "sources"
+HIDDEN_KEY = "[key]"
+MAX_MESSAGE = 200
+HELP_URL = "https://echo-hf.github.io/echo-hf/how-to/platforms/"
+RESET_HEADERS = ("x-rate-limit-reset", "ratelimit-reset", "x-ratelimit-reset")
+TOO_SOON_WAIT_S = 2.0
+UNKNOWN_WAIT_S = 60.0
+ERROR_KEYS = ("title", "detail", "error", "message", "error_description")
+KEY_REFUSED_STATUSES = frozenset({401, 402, 403})
+TERM_PART = re.compile(r'"([^"]*)"|([^\s"]+)')
+PLAIN_WORD = re.compile(r"[#$]?\w+")
+# Platforms read these as operators, not as words.
+OPERATORS = frozenset({"AND", "OR", "NOT"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,21 +202,6 @@ def make_platform(name: str) -> Platform:
     return platform
 
 
-SOURCES_EXTRA = "sources"
-HIDDEN_KEY = "[key]"
-MAX_MESSAGE = 200
-HELP_URL = "https://echo-hf.github.io/echo-hf/how-to/platforms/"
-RESET_HEADERS = ("x-rate-limit-reset", "ratelimit-reset", "x-ratelimit-reset")
-TOO_SOON_WAIT_S = 2.0
-UNKNOWN_WAIT_S = 60.0
-ERROR_KEYS = ("title", "detail", "error", "message", "error_description")
-KEY_REFUSED_STATUSES = frozenset({401, 402, 403})
-TERM_PART = re.compile(r'"([^"]*)"|([^\s"]+)')
-PLAIN_WORD = re.compile(r"[#$]?\w+")
-# Platforms read these as operators, not as words.
-OPERATORS = frozenset({"AND", "OR", "NOT"})
-
-
 def read_key(platform: str, variable: str, description: str) -> SecretStr:
     """Read an API key from the environment; refuse with what is to be set there."""
     value = os.environ.get(variable, "").strip()
@@ -236,9 +234,8 @@ def check_answer(
     message = clean_message(f"{status} {_read_error_text(body)}", keys.values())
     if status in KEY_REFUSED_STATUSES:
         names = " and ".join(keys) or "no key"
-        raise PlatformError(
-            f"{platform!r} refuses {names}, or what it may do: {message}; see {HELP_URL}"
-        )
+        refusal = f"{platform!r} refuses {names}, or what it may do"
+        raise PlatformError(f"{refusal}: {message}; see {HELP_URL}")
     if 300 <= status < 400:
         message = f"{message}, which leads elsewhere: expected the address that it leads to"
     if 400 <= status < 500 and not is_transient(status):
@@ -283,14 +280,11 @@ def _read_error_text(body: str) -> str:
     document = read_json(body)
     errors = document.get("errors") if isinstance(document, dict) else None
     parts = [document, *(errors if isinstance(errors, list) else [])]
-    texts = [
-        word
-        for part in parts
-        if isinstance(part, dict)
-        for word in dict.fromkeys(
-            part[name] for name in ERROR_KEYS if isinstance(part.get(name), str)
-        )
-    ]
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, dict):
+            own = (part.get(name) for name in ERROR_KEYS)
+            texts += dict.fromkeys(text for text in own if isinstance(text, str))
     return " ".join(texts)
 
 

@@ -66,7 +66,7 @@ class SearchCursor(BaseModel):
     ) -> SearchCursor | None:
         # Authors may write any date: ignore times outside of the window.
         inside = [time for time in times if not window or window.start <= time < window.end]
-        oldest = min([*inside, *([self.oldest] if self.oldest else [])], default=None)
+        oldest = min([*inside, *filter(None, [self.oldest])], default=None)
         if cursor is not None:
             return SearchCursor(cursor=cursor, until=self.until, oldest=oldest)
         if oldest is None or (self.until is not None and oldest + CURSOR_STEP >= self.until):
@@ -90,12 +90,9 @@ class BlueskyPlatform(LibraryPlatform):
 
     def __enter__(self) -> Self:
         Requirements("", SOURCES_EXTRA, ("atproto",)).check_installed(f"platform {self.name!r}")
-        self._handle = read_key(
-            self.name, HANDLE_ENV, "the handle of an account"
-        ).get_secret_value()
-        self._keys = {
-            PASSWORD_ENV: read_key(self.name, PASSWORD_ENV, "an app password of the account")
-        }
+        handle = read_key(self.name, HANDLE_ENV, "the handle of an account")
+        password = read_key(self.name, PASSWORD_ENV, "an app password of the account")
+        self._handle, self._keys = handle.get_secret_value(), {PASSWORD_ENV: password}
         try:
             self._begin_session()
         except BaseException:

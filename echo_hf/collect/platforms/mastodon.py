@@ -54,9 +54,8 @@ class MastodonPlatform(LibraryPlatform):
 
         key = read_key(self.name, TOKEN_ENV, "an access token of an account")
         if self._base_url is None:
-            instance = read_key(
-                "mastodon", INSTANCE_ENV, "the address of a server"
-            ).get_secret_value()
+            address_key = read_key("mastodon", INSTANCE_ENV, "the address of a server")
+            instance = address_key.get_secret_value()
             address = web_url(instance)
             if address is None or "@" in instance or not address.startswith("https://"):
                 shown_instance = "not shown" if "@" in instance else repr(instance)
@@ -101,7 +100,8 @@ class MastodonPlatform(LibraryPlatform):
     def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
         """Return which posts of this server's own authors are gone; others are left out."""
         missing: dict[str, Missing] = {}
-        for url, number in ((url, self._read_own_number(url)) for url in urls):
+        for url in urls:
+            number = self._read_own_number(url)
             if number is None:
                 continue
             answer = self._call(lambda client: client.status(number))  # noqa: B023

@@ -168,9 +168,8 @@ class XPlatform(LibraryPlatform):
         body = self._read_body(self._call(lambda client: client.get_tweets(list(ids), **params)))
         page = parse_object(self.name, body)
         errors = [part.record for part in Fields(page).parts("errors")]
-        if "data" not in page and not any(
-            "resource_id" in error or "value" in error for error in errors
-        ):
+        names_posts = any("resource_id" in error or "value" in error for error in errors)
+        if "data" not in page and not names_posts:
             parse_object(self.name, body, data=list)
         return body
 
@@ -188,9 +187,8 @@ def choose_archive(question: Question, query: str, now: datetime.datetime) -> st
     archive = "recent" if first is not None and now - first < RECENT_SEARCH_SPAN else "all"
     limit = MAX_QUERY_CHARACTERS[archive]
     if len(query) > limit:
-        raise UnanswerableError(
-            f"the query has {len(query)} characters: X takes at most {limit} there"
-        )
+        size = f"the query has {len(query)} characters"
+        raise UnanswerableError(f"{size}: X takes at most {limit} there")
     return archive
 
 

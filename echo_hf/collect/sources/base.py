@@ -16,6 +16,16 @@ from echo_hf.reasons import Notice, Reject
 if TYPE_CHECKING:
     from echo_hf.config.collection import SourceColumns
 
+# Names of our sources, and their modules.
+BUILT_IN = {name: name for name in ("bluesky", "mastodon", "reddit", "table", "x")}
+BUILT_IN |= {"jsonl": "table", "quickstart": "table", "snscrape": "x", "x_archive": "x"}
+BUILT_IN |= {"mastodon_unlisted": "mastodon"}
+SOURCES: Registry[type[Source], None] = Registry(
+    "source",
+    "echo_hf.sources",
+    {name: f"{__package__}.{module}" for name, module in BUILT_IN.items()},
+)
+
 
 @dataclass(frozen=True, slots=True)
 class PostImage:
@@ -108,18 +118,10 @@ class TableSource(Protocol):
         ...
 
 
-BUILT_IN = {name: name for name in ("bluesky", "mastodon", "reddit", "table", "x")}
-BUILT_IN |= {"jsonl": "table", "quickstart": "table", "snscrape": "x", "x_archive": "x"}
-BUILT_IN |= {"mastodon_unlisted": "mastodon"}
-SOURCES: Registry[type[Source], None] = Registry(
-    "source",
-    "echo_hf.sources",
-    {name: f"{__package__}.{module}" for name, module in BUILT_IN.items()},
-)
-Kind = TypeVar("Kind", bound=type[Source])
+SourceT = TypeVar("SourceT", bound=type[Source])
 
 
-def register(name: str) -> Callable[[Kind], Kind]:
+def register(name: str) -> Callable[[SourceT], SourceT]:
     """Register a source under a name; other packages use the `echo_hf.sources` entry points.
 
     Args:

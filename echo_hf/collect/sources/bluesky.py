@@ -67,10 +67,10 @@ class BlueskySource(Pages):
             return
         embed, several = fields.part("embed"), fields.parts("embeds")
         sent = record.part("embed")  # the author's own embed, if the platform shows none
-        embeds = [embed] if embed.record else several or ([sent] if sent.record else [])
-        quotes = [
-            quoted for embed in embeds if _post_url((quoted := _read_quoted(embed)).get("uri"))
-        ]
+        embeds = several or ([sent] if sent.record else [])
+        if embed.record:
+            embeds = [embed]
+        quotes = [quote for quote in map(_read_quoted, embeds) if _post_url(quote.get("uri"))]
         match, languages = BLUESKY_URI.fullmatch(str(uri)), record.texts("langs")
         lang = LANGUAGE.match(languages[0]) if languages else None
         yield Post(
@@ -146,9 +146,8 @@ def _read_quoted(embed: Fields) -> Json:
 def _read_images(embeds: Sequence[Fields]) -> Iterator[PostImage]:
     """Yield the images that a post embeds, without previews of links and videos."""
     holders = [holder for embed in embeds for holder in (embed, embed.part("media"))]
-    for image in (
-        part for holder in holders for name in IMAGE_LISTS for part in holder.parts(name)
-    ):
+    images = (part for holder in holders for name in IMAGE_LISTS for part in holder.parts(name))
+    for image in images:
         if image.record.get("fullsize") is None:
             image.note(Notice.IMAGE_WITHOUT_ADDRESS, f"described as {image.text('alt')!r}"[:80])
         elif address := image.link("fullsize"):

@@ -28,7 +28,7 @@ class MastodonSource(Pages):
         "a status of Mastodon, with its address: alone, in a list, a search, what stands around a "
         "status, or outbox.json of an account's export"
     )
-    visibilities: ClassVar[tuple[str | None, ...]] = (None, "public")  # visibilities
+    visibilities: ClassVar[tuple[str | None, ...]] = (None, "public")  # of posts that are read
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         """Yield one status per record, with its parent's address if the file has that status."""
@@ -166,10 +166,11 @@ def _report_hidden(url: str, status: Json, visibility: Any) -> Iterator[Parsed]:
 
 def _read_visibility(note: Fields) -> str:
     """Return who may read an exported post: those whom it is addressed to."""
-    recipients, copy_recipients = (
-        {audience} if isinstance(audience := note.record.get(name), str) else set(note.texts(name))
-        for name in ("to", "cc")
-    )
+    audiences: list[set[str]] = []
+    for name in ("to", "cc"):
+        audience = note.record.get(name)
+        audiences.append({audience} if isinstance(audience, str) else set(note.texts(name)))
+    recipients, copy_recipients = audiences
     if recipients & PUBLIC_AUDIENCE:
         return "public"
     return "unlisted" if copy_recipients & PUBLIC_AUDIENCE else "private"
@@ -206,12 +207,11 @@ def _split(page: Json) -> Iterator[Any]:
     for name in STATUS_LISTS:
         listed = holder.record.get(name)
         # Records that are no statuses are rejected later, one by one with their places.
-        posts += (
-            listed if isinstance(listed, list) else [part.record for part in holder.parts(name)]
-        )
-    addresses = {
-        as_name(post.get("id")): _read_url(post) for post in posts if isinstance(post, dict)
-    }
+        if not isinstance(listed, list):
+            listed = [part.record for part in holder.parts(name)]
+        posts += listed
+    statuses = (post for post in posts if isinstance(post, dict))
+    addresses = {as_name(status.get("id")): _read_url(status) for status in statuses}
     addresses[as_name(about.record.get("id"))] = about.text("url")
     included = "statuses" not in holder.record
     for post in posts:

@@ -38,15 +38,14 @@ class RedditSource(Pages):
             pending = [(listing, False)]
         elif isinstance(document, list):
             # A page of comments: one listing with the submission, one with its comments.
-            is_thread = len(document) > 1 and all(
-                _read_listing(part) is not None for part in document
-            )
+            is_thread = len(document) > 1 and None not in map(_read_listing, document)
             pending = [(part, is_thread and at > 0) for at, part in enumerate(document)][::-1]
+        elif isinstance(document, dict) and (
+            document.get("kind") is not None or any(name in document for name in REPLY_KEYS)
+        ):
+            pending = [(document, False)]
         else:
-            is_page = isinstance(document, dict) and (
-                document.get("kind") is not None or any(name in document for name in REPLY_KEYS)
-            )
-            pending = [(document, False)] * is_page
+            return None
         records: list[tuple[str, Any]] = []
         while pending:
             node, included = pending.pop()
@@ -57,10 +56,8 @@ class RedditSource(Pages):
             if isinstance(node, dict):
                 is_wrapped = "kind" in node and isinstance(node.get("data"), dict)
                 data = node["data"] if is_wrapped else node
-                replies = [
-                    data[name] for name in REPLY_KEYS if isinstance(data.get(name), list | dict)
-                ]
-                pending += [(reply, True) for reply in reversed(replies)]
+                replies = (data.get(name) for name in reversed(REPLY_KEYS))
+                pending += [(reply, True) for reply in replies if isinstance(reply, list | dict)]
                 own_fields = {
                     name: value
                     for name, value in data.items()
@@ -164,7 +161,9 @@ def _read_text(is_comment: bool, fields: Fields) -> str | None:
     def read_plain(name: str) -> str | None:
         # Reddit escapes `<`, `>` and `&` unless it was asked for `raw_json`.
         text = fields.text(name)
-        return text if text is None else text.strip() if is_raw else plain_text(text, {})
+        if text is None:
+            return None
+        return text.strip() if is_raw else plain_text(text, {})
 
     if is_comment:
         return read_plain("body")
@@ -185,9 +184,8 @@ def _read_images(fields: Fields) -> list[PostImage]:
     items = fields.part("gallery_data").parts("items")
     captions = [(part.text("media_id") or "", part.text("caption")) for part in items]
     if captions := captions or [(name, None) for name in metadata.record]:
-        return [
-            image for name, caption in captions if (image := _read_media(name, caption, metadata))
-        ]
+        images = (_read_media(name, caption, metadata) for name, caption in captions)
+        return [image for image in images if image]
     if IMAGE_ADDRESS.fullmatch(address):
         links = [web_url(address)]
     elif fields.record.get("post_hint") in FOREIGN_HINTS:

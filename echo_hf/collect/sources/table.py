@@ -53,12 +53,23 @@ from echo_hf.collect.sources.base import (
 )
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.config.collection import SECONDS_PER_UNIT, SourceColumns
-from echo_hf.errors import ConfigError, SourceError, describe_unknown
+from echo_hf.errors import ConfigError, SourceError, unknown
 from echo_hf.reasons import Missing, Notice, Reject
 from echo_hf.tables import POSTS
 
 POST_FIELDS = frozenset(POSTS.columns) - {"relevance"} | {"edited"}
 IMAGE_FIELDS = frozenset({"path", "url", "alt_text"})
+DELIMITERS = {".csv": (",", ";", "\t"), ".tsv": ("\t",), ".tab": ("\t",)}
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+PARQUET = ".parquet"
+ROWS_PER_BATCH = 2_000
+MAX_DETAIL_CHARACTERS = 200
+TEXT_FIELDS = ("text", "author", "lang", "post_id", "platform", "missing")
+ADDRESS_FIELDS = ("url", "parent_url", "quoted_url")
+IDENTIFIER = re.compile(r"[\w:-]+")
+WHOLE_NUMBER = re.compile(r"(\d{1,19})(?:\.0*)?", re.ASCII)
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+BROKEN_ROW_KEY = "broken_row"
 
 
 @register("jsonl")
@@ -119,17 +130,6 @@ class QuickstartSource(JsonLinesSource):
         return Path(str(files("echo_hf.quickstart").joinpath("posts.jsonl")))
 
 
-DELIMITERS = {".csv": (",", ";", "\t"), ".tsv": ("\t",), ".tab": ("\t",)}
-JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-PARQUET = ".parquet"
-ROWS_PER_BATCH = 2_000
-MAX_DETAIL_CHARACTERS = 200
-TEXT_FIELDS = ("text", "author", "lang", "post_id", "platform", "missing")
-ADDRESS_FIELDS = ("url", "parent_url", "quoted_url")
-IDENTIFIER = re.compile(r"[\w:-]+")
-WHOLE_NUMBER = re.compile(r"(\d{1,19})(?:\.0*)?", re.ASCII)
-HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-BROKEN_ROW_KEY = "broken_row"
 Rows = Iterator[tuple[str, Any]]  # the value is an object, or else not a row
 
 
@@ -249,16 +249,11 @@ def _find_rows(path: Path, place: str, document: Any, key: str) -> list[Any]:
 
 def _find_rows_key(document: Any, columns: Sequence[str]) -> str | None:
     """Return the key below which a document has rows with a column; null for none."""
-    parts = document.items() if isinstance(document, dict) else ()
-    return next(
-        (
-            name
-            for name, part in parts
-            if isinstance(part, list)
-            and any(isinstance(row, dict) and not row.keys().isdisjoint(columns) for row in part)
-        ),
-        None,
-    )
+    for name, part in document.items() if isinstance(document, dict) else ():
+        rows = [row for row in part if isinstance(row, dict)] if isinstance(part, list) else []
+        if any(not row.keys().isdisjoint(columns) for row in rows):
+            return str(name)
+    return None
 
 
 def _read_delimited(
@@ -309,10 +304,8 @@ def read_csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, l
             return
         except csv.Error as error:
             rows = [(start, f"{error}: {consumed[0].rstrip()!r}")]
-            rows += [
-                (number, _split_line(line, delimiter))
-                for number, line in enumerate(consumed, start)
-            ][1:]
+            for number, line in enumerate(consumed[1:], start + 1):
+                rows.append((number, _split_line(line, delimiter)))
         yield from ((number, row) for number, row in rows if any(cell.strip() for cell in row))
 
 
@@ -338,7 +331,7 @@ def _check_columns(path: Path, columns: Sequence[str], known_columns: Sequence[s
     counts = Counter(known_columns)
     for name in columns:
         if name not in counts:
-            raise ConfigError(describe_unknown("column", name, counts, f"posts: {path.name!r}"))
+            raise ConfigError(unknown("column", name, counts, f"posts: {path.name!r}"))
         if counts[name] > 1:
             raise ConfigError(
                 f"posts: {path.name!r} has {counts[name]} columns {name!r}: rename all but one"

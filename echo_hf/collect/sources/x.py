@@ -36,6 +36,25 @@ CAUSES = (
     (re.compile(r"authoriz|protected"), Missing.PROTECTED),
     (re.compile(r"deleted"), Missing.DELETED),
 )
+SNSCRAPE_ENGAGEMENT_FIELDS = {
+    "likes": "likeCount",
+    "views": "viewCount",
+    "reposts": "retweetCount",
+    "replies": "replyCount",
+}
+BOOKMARK_KEYS = ("bookmarkedCount", "bookmarkCount")
+NESTED = ("retweetedTweet", "quotedTweet")
+CONTENT_KEYS = frozenset({"rawContent", "content", "date"})
+# Every full post has at least one of these keys, which no other format has.
+SNSCRAPE_KEYS = CONTENT_KEYS.union(NESTED, {"_type"})
+ID_KEYS = frozenset({"id", "id_str"})
+BARE_KEYS = ID_KEYS | {"url"}
+TRAILING_LINK = re.compile(r"https://t\.co/\w+\s*\Z", re.ASCII)
+ARCHIVE_ENGAGEMENT_FIELDS = {"likes": "favorite_count", "reposts": "retweet_count"}
+ASSIGNMENT = re.compile(r"\s*window\.YTD\.\w+\.part\d+\s*=\s*", re.ASCII)
+WHOLE_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
+TIME_FORMAT = "%a %b %d %H:%M:%S %z %Y"  # Tue Mar 03 09:15:00 +0000 2026
+REPOST_BEGINNING = re.compile(r"RT @(\w{1,15}):", re.ASCII)
 
 
 @register("x")
@@ -56,15 +75,13 @@ class XSource(Pages):
             yield self._read_missing(fields.part("_missing"))
             return
         references = [part.record for name in REFERENCE_KEYS for part in fields.parts(name)]
-        by_type = {
-            reference.get("type"): reference
-            for reference in reversed(references)
-            if as_name(reference.get("type"))
-        }
+        by_type: dict[Any, Json] = {}
+        for reference in references:
+            if as_name(kind := reference.get("type")):
+                by_type.setdefault(kind, reference)  # the first of each type counts
         url, text = x_status_url(record.get("id")), _read_text(fields)
         if "retweeted" in by_type:
-            reposted = f"of {x_status_url(by_type['retweeted'].get('id'))}"
-            yield Finding(Reject.REPOST, reposted)
+            yield Finding(Reject.REPOST, f"of {x_status_url(by_type['retweeted'].get('id'))}")
         elif url is None:
             # Posts of this API have no address: a record with one is of another format.
             is_other = "url" in record and "id" not in record
@@ -74,7 +91,7 @@ class XSource(Pages):
         elif text is None and not OTHER_FORMAT_KEYS.isdisjoint(record):
             yield self.reject(Reject.NOT_A_POST, record)
         else:
-            included = record.get("_included")
+            queries = [] if record.get("_included") else _read_query(fields)
             yield Post(
                 url=url,
                 platform="x",
@@ -82,9 +99,7 @@ class XSource(Pages):
                 text=text,
                 timestamp=fields.moment("created_at"),
                 lang=fields.text("lang"),
-                keywords=list(
-                    dict.fromkeys([*keywords, *(() if included else _read_query(fields))])
-                ),
+                keywords=list(dict.fromkeys([*keywords, *queries])),
                 pictures=_read_images(fields),
                 parent_url=_read_url(fields, by_type.get("replied_to")),
                 quoted_url=_read_url(fields, by_type.get("quoted")),
@@ -99,10 +114,8 @@ class XSource(Pages):
         if url is None:
             return self.reject(Reject.NO_URL, error.record, "resource_id", "value")
         text = " ".join(error.text(name) or "" for name in ("title", "detail", "type")).lower()
-        missing = next(
-            (missing for words, missing in CAUSES if words.search(text)), Missing.NOT_FOUND
-        )
-        return Post(url=url, platform="x", missing=missing)
+        matching = (missing for words, missing in CAUSES if words.search(text))
+        return Post(url=url, platform="x", missing=next(matching, Missing.NOT_FOUND))
 
 
 def _flatten_page(page: Json) -> Iterator[tuple[str, Any]]:
@@ -110,14 +123,9 @@ def _flatten_page(page: Json) -> Iterator[tuple[str, Any]]:
     fields, data = Fields(page), page.get("data")
     included = fields.part("includes")
     posts = [part.record for name in INCLUDED_KEYS for part in included.parts(name)]
-    users, media, by_id = (
-        {name: record for record in objects if (name := as_name(record.get(key)))}
-        for objects, key in (
-            ([part.record for part in included.parts("users")], "id"),
-            ([part.record for part in included.parts("media")], "media_key"),
-            (posts, "id"),
-        )
-    )
+    users = _map_by_name([part.record for part in included.parts("users")], "id")
+    media = _map_by_name([part.record for part in included.parts("media")], "media_key")
+    posts_by_id = _map_by_name(posts, "id")
     nested: set[str] = set()
 
     def flatten_post(post: Json) -> dict[str, Any]:
@@ -130,10 +138,10 @@ def _flatten_page(page: Json) -> Iterator[tuple[str, Any]]:
 
     def resolve(reference: Any) -> Any:
         name = as_name(reference.get("id")) if isinstance(reference, dict) else None
-        if name is None or name not in by_id:
+        if name is None or name not in posts_by_id:
             return reference
         nested.add(name)
-        return {**flatten_post(by_id[name]), **reference}
+        return {**flatten_post(posts_by_id[name]), **reference}
 
     for number, post in enumerate(data if isinstance(data, list) else [data]):
         if isinstance(post, dict):
@@ -152,6 +160,10 @@ def _flatten_page(page: Json) -> Iterator[tuple[str, Any]]:
             yield f"#errors.{number}", error.record
     if fields.findings:
         yield "#page", {"_findings": [finding.detail for finding in fields.findings]}
+
+
+def _map_by_name(records: Sequence[Json], key: str) -> dict[str, Json]:
+    return {name: record for record in records if (name := as_name(record.get(key)))}
 
 
 def _read_url(fields: Fields, reference: Json | None) -> str | None:
@@ -184,9 +196,10 @@ def _is_own_media(link: Json, long: str, post: Json) -> bool:
         return link["media_key"] in keys
     status = OWN_MEDIA.search(long)
     # A link in an edited post may have the id of its first version.
-    versions = (post.get(name) for name in EDIT_HISTORY_KEYS)
-    own = [post.get("id"), *(number for ids in versions if isinstance(ids, list) for number in ids)]
-    return status is not None and status[1] in map(as_name, own)
+    own_ids = [post.get("id")]
+    for name in EDIT_HISTORY_KEYS:
+        own_ids += post[name] if isinstance(post.get(name), list) else []
+    return status is not None and status[1] in map(as_name, own_ids)
 
 
 def _read_images(fields: Fields) -> list[PostImage]:
@@ -210,22 +223,6 @@ def _read_query(fields: Fields) -> list[str]:
         return parse_qs(url.query).get("query", [])
     except ValueError:
         return []
-
-
-SNSCRAPE_ENGAGEMENT_FIELDS = {
-    "likes": "likeCount",
-    "views": "viewCount",
-    "reposts": "retweetCount",
-    "replies": "replyCount",
-}
-BOOKMARK_KEYS = ("bookmarkedCount", "bookmarkCount")
-NESTED = ("retweetedTweet", "quotedTweet")
-CONTENT_KEYS = frozenset({"rawContent", "content", "date"})
-# Every full post has at least one of these keys, which no other format has.
-SNSCRAPE_KEYS = CONTENT_KEYS.union(NESTED, {"_type"})
-ID_KEYS = frozenset({"id", "id_str"})
-BARE_KEYS = ID_KEYS | {"url"}
-TRAILING_LINK = re.compile(r"https://t\.co/\w+\s*\Z", re.ASCII)
 
 
 @register("snscrape")
@@ -305,13 +302,6 @@ def _read_snscrape_images(fields: Fields) -> list[PostImage]:
         for photo in photos
         if photo.record.get(address)
     ]
-
-
-ARCHIVE_ENGAGEMENT_FIELDS = {"likes": "favorite_count", "reposts": "retweet_count"}
-ASSIGNMENT = re.compile(r"\s*window\.YTD\.\w+\.part\d+\s*=\s*", re.ASCII)
-WHOLE_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
-TIME_FORMAT = "%a %b %d %H:%M:%S %z %Y"  # Tue Mar 03 09:15:00 +0000 2026
-REPOST_BEGINNING = re.compile(r"RT @(\w{1,15}):", re.ASCII)
 
 
 @register("x_archive")

@@ -27,8 +27,8 @@ from echo_hf._infra.atomic import write_json
 from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.evaluation import Format, Reference
-from echo_hf.errors import HubError, MissingExtraError, SourceError, describe_unknown
-from echo_hf.hub.remote import KIND, Remote, translate_hub_errors
+from echo_hf.errors import HubError, MissingExtraError, SourceError, unknown
+from echo_hf.hub.remote import KIND, Remote, hub_errors
 from echo_hf.metrics.result import describe_error
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.result import AnalysisPart, Quartiles, SetLanguages, SetLengths
@@ -116,7 +116,7 @@ def read_prompt_file(content: bytes, form: Format, column: str, place: str) -> l
             "many cells in each row, or one JSON object a line"
         ) from None
     if rows and not any(column in row for row in rows):
-        raise SourceError(describe_unknown("column", column, rows[0], place))
+        raise SourceError(unknown("column", column, rows[0], place))
     return [row.get(column) for row in rows]
 
 
@@ -312,7 +312,7 @@ def _fetch(reference: Reference, api: HfApi | None) -> tuple[str | None, list[ob
                     raise SourceError(f"{place} has no column {column!r}")
                 rows += table[column].to_pylist()
                 continue
-            with translate_hub_errors(f"fetch {file!r} of {remote.repo_id!r}"):
+            with hub_errors(f"fetch {file!r} of {remote.repo_id!r}"):
                 path = remote.api.hf_hub_download(
                     remote.repo_id, file, repo_type=KIND, revision=commit
                 )
@@ -334,8 +334,7 @@ def _load_dataset(reference: Reference) -> list[object]:
     except Exception as error:  # the network, the repository and its files may raise anything
         raise HubError(f"cannot load {place} ({describe_error(error)})") from error
     if reference.column not in rows.column_names:
-        column = str(reference.column)
-        raise SourceError(describe_unknown("column", column, rows.column_names, place))
+        raise SourceError(unknown("column", str(reference.column), rows.column_names, place))
     # As Arrow data, images in this column are not decoded.
     table = rows.select_columns([reference.column]).with_format("arrow")[:]
     return list(table[reference.column].to_pylist())

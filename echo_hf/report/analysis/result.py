@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from echo_hf._infra.summary import SummaryMixin
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.errors import RunError
 from echo_hf.reasons import NotAnalyzed, Unscored
 
@@ -365,5 +365,5 @@ def read_figures(path: Path, model: type[FiguresT], verb: str) -> FiguresT | Non
     except FileNotFoundError:
         return None
     except ValidationError as error:
-        message = describe_first_error(error, str(path), model)
+        message = first_error(error, str(path), model)
         raise RunError(f"{message}: run `echo-hf {verb}` again") from None
