@@ -60,7 +60,7 @@ FailedAudits = Mapping[str, tuple[str, ...]]
 
 
 class Honeypot(StrEnum):
-    """What a judge is shown instead of an output: the values of `system` in an audit."""
+    """The kinds of images that a judge is shown instead of outputs; the `system` of an audit."""
 
     REAL = "real"  # the output itself, with which the others are compared
     BLANK = "blank"  # a plain gray image
@@ -301,7 +301,7 @@ def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict
 
 
 class Audit(BaseModel):
-    """What scores read of a judge's audit."""
+    """The fields of a judge's audit that scores read."""
 
     model_config = ConfigDict(extra="allow")
 

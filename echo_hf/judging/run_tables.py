@@ -266,8 +266,8 @@ def read_model_identities(
                     f"{' and '.join(models)}: expected one; give each a name of its own, or make "
                     "its rows again"
                 )
-    unknown = ModelIdentity()
-    return {name: stated.get(name) or configured.get(name, unknown) for name in sorted(names)}
+    unstated = ModelIdentity()
+    return {name: stated.get(name) or configured.get(name, unstated) for name in sorted(names)}
 
 
 MAX_COUNT = 2**31 - 1

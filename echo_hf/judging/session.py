@@ -76,7 +76,7 @@ class JudgeTask:
 
 @dataclass(frozen=True)
 class AskPlan:
-    """What it would take to ask a judge a question."""
+    """A plan of the calls that a question to a judge takes, with their cost."""
 
     judge: str
     rubric: str
@@ -108,7 +108,7 @@ class JudgeRows:
 
 @dataclass(frozen=True)
 class JudgingResult:
-    """What came of asking judges; after a dry run, what each would be asked."""
+    """The result of asking judges; after a dry run, the plans of their questions."""
 
     path: Path | None  # the table that was filled
     plans: tuple[AskPlan, ...] = ()

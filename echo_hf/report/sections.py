@@ -307,7 +307,7 @@ def build_people(data: RunData) -> Markup | None:
     merged = data.agreement.merged
     procedure, (compared, taus) = PROCEDURES[merged.protocol], _list_taus(merged)
     tests = merged.people.tests.get(procedure.test, ())
-    p_values = [getattr(test, procedure.adjusted) for test in tests]
+    adjusted_p = attrgetter(procedure.adjusted)
     return render(
         "people.html.jinja",
         found=merged,
@@ -315,7 +315,7 @@ def build_people(data: RunData) -> Markup | None:
         procedure=procedure,
         names=TEST_NAMES,
         tests=tests,
-        differing=[p for p in p_values if p < SIGNIFICANCE_LEVEL],
+        differing=[test for test in tests if adjusted_p(test) < SIGNIFICANCE_LEVEL],
         taus=taus,
         compared=compared,
         tau_heads=_heads("breakable", compared),

@@ -227,9 +227,8 @@ def draw_tokens(
     }
     with torch.inference_mode():
         while len(tokens) < loaded.count:
-            # The model's own `forward` forbids image tokens. Positions do not count the padding: only their
-            # differences should matter, but sums are rounded.
-            # rounded.
+            # The model's own `forward` forbids image tokens. Positions do not count the padding:
+            # only their differences should matter, but sums are rounded.
             places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
             inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
             output = model.model(**inputs, **cache_argument, use_cache=True)
@@ -318,8 +317,8 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
         room, seed = loaded.context - loaded.count, self.config.seed
         if len(rows[0]) > room:
             text = f"prompt and inputs are {len(rows[0])} tokens, and the model has room for {room}"
-            why: dict[str, Any] = {"stage": OutcomeStage.INPUT, "code": "too_long", "text": text}
-            return GenerationResult(Outcome.UNSUPPORTED, **why)
+            stage = OutcomeStage.INPUT
+            return GenerationResult(Outcome.UNSUPPORTED, stage=stage, code="too_long", text=text)
         tokens = draw_tokens(loaded, rows, self.options, seed)
         image = decode_image(loaded.decoder, [loaded.codes[token] for token in tokens])
         details = {

@@ -36,11 +36,8 @@ _WIDE = (
     *((1568, 672), (1504, 688), (1456, 720), (1392, 752)),
     *((1328, 800), (1248, 832), (1184, 880), (1104, 944)),
 )
-KONTEXT_SIZES: tuple[PixelSize, ...] = (
-    (1024, 1024),
-    *_WIDE,
-    *((high, wide) for wide, high in _WIDE),
-)
+_HIGH = tuple((high, wide) for wide, high in _WIDE)
+KONTEXT_SIZES: tuple[PixelSize, ...] = ((1024, 1024), *_WIDE, *_HIGH)
 # Without a negative prompt, these pipelines ignore their guidance.
 TRUE_GUIDANCE = {"negative_prompt": " "}
 
@@ -55,7 +52,7 @@ class PromptReader:
     template_start: str | None = None
 
     def count(self, pipe: Any, text: str) -> int | None:
-        """Count the tokens that the limit is about; null where the pipeline has no such tokenizer."""
+        """Count the tokens that are limited; null where the pipeline has no such tokenizer."""
         tokenizer, prefix = getattr(pipe, self.tokenizer, None), 0
         if tokenizer is None:
             return None
@@ -172,10 +169,10 @@ class Pipeline:
         import diffusers
 
         candidate = getattr(diffusers, name, None) if name.isidentifier() else None
-        is_pipeline = inspect.isclass(candidate) and issubclass(
-            candidate, diffusers.DiffusionPipeline
-        )
-        call = candidate.__call__ if candidate is not None and is_pipeline else object
+        base, call = diffusers.DiffusionPipeline, object
+        is_pipeline = inspect.isclass(candidate) and issubclass(candidate, base)
+        if candidate is not None and is_pipeline:
+            call = candidate.__call__
         parameters = frozenset(inspect.signature(call).parameters)
         # An adapter's image is an optional style, which pipelines from text may have too.
         styles = ("ip_adapter", "negative_ip_adapter")
@@ -356,9 +353,5 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         if not any(getattr(output, UNSAFE_FLAG, None) or ()):
             return result
         text = "the model's own checker held the image back"
-        held_back: dict[str, Any] = {
-            "outcome": Outcome.REFUSED,
-            "stage": OutcomeStage.OUTPUT,
-            "code": UNSAFE_FLAG,
-        }
-        return replace(result, **held_back, image=None, text=text)
+        refused = replace(result, outcome=Outcome.REFUSED, stage=OutcomeStage.OUTPUT)
+        return replace(refused, code=UNSAFE_FLAG, image=None, text=text)

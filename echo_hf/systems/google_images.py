@@ -98,7 +98,7 @@ def read_answer(document: JsonObject, price: OutputPrice | None) -> GenerationRe
 
 
 def _count_tokens(usage: JsonObject | None) -> tuple[Usage | None, Mapping[str, int | None]]:
-    """Count the tokens in all and by billed kind; null for a kind that the answer does not state."""
+    """Count the tokens in all and by billed kind; a kind that is not stated is null."""
     if usage is None:
         return None, {}
 
@@ -210,12 +210,10 @@ class GoogleImages(HostedSystem[GoogleOptions]):
     unseeded = "no seed is sent: two pictures for one task differ"
 
     def __init__(self, config: SystemConfig) -> None:
-        max_inputs = (
-            FIRST_MAX_INPUTS if (config.model or "").startswith(FIRST_MODELS) else MAX_INPUTS
-        )
-        full = config.model_copy(
-            update={"parameters": {"most_inputs": max_inputs, **config.parameters}}
-        )
+        is_first = (config.model or "").startswith(FIRST_MODELS)
+        max_inputs = FIRST_MAX_INPUTS if is_first else MAX_INPUTS
+        parameters = {"most_inputs": max_inputs, **config.parameters}
+        full = config.model_copy(update={"parameters": parameters})
         options, size = check_options(full, GoogleOptions), config.size
         if isinstance(size, FixedSize) and options.find_ratio((size.width, size.height)) is None:
             raise GenerationError(
@@ -230,10 +228,9 @@ class GoogleImages(HostedSystem[GoogleOptions]):
         from google.genai import Client
         from google.genai.types import HttpOptions
 
+        client_class = limit_responses(http_library().Client, timeout_s)
         # A redirect would send prompts and images to a server that nobody named.
-        with limit_responses(http_library().Client, timeout_s)(
-            follow_redirects=False
-        ) as http_client:
+        with client_class(follow_redirects=False) as http_client:
             options = HttpOptions(
                 base_url=self.options.base_url,
                 api_version=self.options.api_version,

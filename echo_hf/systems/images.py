@@ -102,6 +102,7 @@ def scale_size(
 ) -> PixelSize:
     """Return about the largest size in a given shape whose sides are multiples of a number."""
     ratio = min(max(size) / min(size), longest)
+    # In units of `multiple`: the short side whose rectangle has just the largest area.
     exact = math.sqrt(most_pixels / ratio) / multiple
     max_area = most_pixels // multiple**2
     sizes: list[PixelSize] = []
@@ -157,9 +158,8 @@ def prepare_input(reference: ImageRef) -> SentInput:
         }
     changed = tuple(name for name, is_so in changes.items() if is_so)
     if changed or mime_type is None:
-        return SentInput(
-            encode_png(opened, 1), MIME_TYPES["PNG"], opened.size, changed
-        )  # it is sent once
+        # Compressed little, since it is sent only once.
+        return SentInput(encode_png(opened, 1), MIME_TYPES["PNG"], opened.size, changed)
     return SentInput(data, mime_type, opened.size)
 
 

@@ -70,7 +70,7 @@ class LocalModel:
 
     @property
     def load_revision(self) -> str | None:
-        """The revision to load: the commit in the cache, so that all files are of one, or `revision`."""
+        """The revision to load: the cached commit, so that all files are of one, or `revision`."""
         return self.commit or self.revision
 
     def find_index(self) -> Path | None:
@@ -323,7 +323,8 @@ class LocalSystem(ABC, Generic[OptionsT, LoadedT]):
             raise
         except Exception as error:  # the driver, the memory and the files may raise anything
             kind, source = type(error).__name__, self.model.source
-            message = f"cannot load {source!r} ({kind}: {describe_model_error(error)}): expected {self.expected}"
+            reason = f"{kind}: {describe_model_error(error)}"
+            message = f"cannot load {source!r} ({reason}): expected {self.expected}"
             if is_out_of_memory(error):
                 message = f"model {source!r} does not fit into memory: use {self.smaller}"
             raise GenerationError(f"{self.place}: {message}") from error
