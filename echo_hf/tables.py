@@ -41,6 +41,11 @@ UTC = Value("timestamp[us, tz=UTC]")
 ENGAGEMENT = dict.fromkeys(("likes", "views", "reposts", "replies", "bookmarks"), INTEGER)
 
 
+Row = Mapping[str, Any]
+PostRow = Mapping[str, Any]  # a row of `POSTS`, or of the posts in a thread
+SampleRow = Mapping[str, Any]  # a row of `SAMPLES`
+
+
 def remap_dataset(dataset: Dataset) -> Dataset:
     """Map a dataset's file anew, so that its pages no longer count as used memory."""
     remapped: Dataset = pickle.loads(pickle.dumps(dataset)) if dataset.cache_files else dataset  # noqa: S301

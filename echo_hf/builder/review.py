@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,15 +39,15 @@ from echo_hf.errors import ReviewError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Doubt, Notice, Reject, Status
 from echo_hf.samples.boxes import REPAIRED_NOTICES, Convention
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.held_boxes import StoredBoxes
 from echo_hf.samples.spans import squeeze
-from echo_hf.tables import SAMPLES
+from echo_hf.tables import SAMPLES, Row
 
 REVIEWED_STAGE = "privacy"  # the stage whose samples are reviewed
 CONTEXT_STAGE = "safety"  # the last stage whose samples have their posts
 NOTICE_STAGES = ("roles", "screenshots", "feedback", "safety", "privacy")
 DECISIONS = get_args(DecisionKind)
-Row = Mapping[str, Any]
 SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
 MANY_INPUTS = 5
 UNSPACED = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
@@ -112,7 +112,7 @@ def read_cases(run: BuildRun) -> dict[str, ReviewCase]:
     owners: dict[str, set[str]] = {}
     for row in apply_decisions(table, decisions).table.to_pylist():
         # Trash lists all images of its posts, also those of other samples.
-        if row["quality"] != "Trash":
+        if row["quality"] != TRASH:
             for digest in (*(row["input_images"] or ()), *(row["output_images"] or ())):
                 owners.setdefault(digest, set()).add(row["id"])
     cases = {}

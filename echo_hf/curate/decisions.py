@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -26,6 +26,7 @@ from echo_hf.config.checks import first_error
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Review
 from echo_hf.samples.extract import MAX_PROMPT, Quality
+from echo_hf.tables import Row
 
 Role = Literal["input", "output", "neither"]
 CutRole = Literal["input", "output"]
@@ -38,7 +39,6 @@ MAX_IMAGES = 1000
 # Letters that look blank: fillers of Hangul, and the empty pattern of Braille.
 BLANKS = "\u115f\u1160\u3164\uffa0\u2800"
 DecisionKind = Literal["keep", "remove", "flag", "edit", "withdraw"]
-Row = Mapping[str, Any]
 DECISIONS_FILE = "review.jsonl"
 LOCK_FILE = ".review.lock"
 MAX_WAIT_SECONDS = 60

@@ -33,15 +33,13 @@ from echo_hf.pipeline.stage import RowIssue
 from echo_hf.reasons import Doubt, Notice, Status
 from echo_hf.samples.blanks import find_placeholders
 from echo_hf.samples.boxes import PixelBox, cut_box, get_inner_box, rotate_upright
-from echo_hf.samples.extract import Quality
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Finding, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, find_spans, text_digest
 from echo_hf.samples.tasks import decide_quality, find_doubts
+from echo_hf.tables import Row
 
-Row = Mapping[str, Any]
-TRASH = "Trash"
 IMAGE_ROLES = get_args(Role)
-QUALITIES = get_args(Quality)
 
 
 class PlacedImage(NamedTuple):

@@ -19,8 +19,10 @@ from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Failed, Notice
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Finding, Sample, add_provenance
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage
+from echo_hf.tables import Row
 
 MAX_COMMENTS = 64  # of one request
 MAX_KEYWORD_CHARACTERS = 60
@@ -44,7 +46,6 @@ MAX_TEXT = 4000
 MAX_TEXTS = 16_000  # of one request; a single comment is shorter
 VERDICTS: tuple[str, ...] = get_args(FeedbackVerdict)
 KEYWORD_VERDICTS = frozenset({"failure", "mixed"})
-TRASH = "Trash"
 
 
 class JudgedComment(BaseModel):

@@ -47,6 +47,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import Stage, StageRows, combine_fingerprints
 from echo_hf.reasons import Notice, Review, Status
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Sample, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
 
@@ -73,7 +74,6 @@ CLEANED_SAMPLES = Table(
         ),
     },
 )
-TRASH = "Trash"
 # Fields of a provenance with texts of people or models, at any depth.
 TEXT_FIELDS = frozenset({"earlier_prompt", "placeholder", "prompt_read", "template", "value"})
 

@@ -27,8 +27,10 @@ from echo_hf.pipeline.answers import Failure, RawText
 from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Notice
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Sample, add_provenance
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage
+from echo_hf.tables import Row
 
 HAZARD_BY_CODE = {hazard.value: hazard for hazard in NAMED_HAZARDS}
 NO_LABEL = "no label"
@@ -58,7 +60,6 @@ HAZARD_BY_CATEGORY = {
 }
 Label = Annotated[str, Field(max_length=MAX_LABEL_CHARACTERS)]
 MAX_GUARD_CHARACTERS = 4000  # of one request
-TRASH = "Trash"
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,10 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import EngineError, ImageError, unknown
-from echo_hf.images.loader import detect_format, load_upright
+from echo_hf.images.loader import PixelSize, detect_format, load_upright
 
 MAX_ASPECT_RATIO = 200
 SERVER_FORMATS = ("PNG", "JPEG", "GIF", "WEBP")  # by every server
-
-PixelSize = tuple[int, int]
 
 
 class PixelBudget(NamedTuple):

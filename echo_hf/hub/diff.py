@@ -29,9 +29,8 @@ from echo_hf.hub.release import (
     read_rows,
 )
 from echo_hf.reasons import Reason
-from echo_hf.tables import SAMPLES
+from echo_hf.tables import SAMPLES, Row
 
-Row = Mapping[str, Any]
 StageOrigins = Mapping[str, StageOrigin]
 DRIFTS = ("languages", "first bigrams", "tasks", "failure keywords")
 

@@ -61,9 +61,8 @@ from echo_hf.reasons import Match
 from echo_hf.samples.boxes import cut_box, rotate_upright
 from echo_hf.samples.sample import sample_digest
 from echo_hf.samples.spans import SpanSource, join_spans, parse_spans, span_sources, text_digest
-from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, arrow_rows
+from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, Row, arrow_rows
 
-Row = Mapping[str, Any]
 TEXTS = ("prompt", "feedback", "provenance")
 ROLE_COLUMNS = {INPUT: "input_images", OUTPUT: "output_images", SCREENSHOT: "screenshot"}
 MATCH_ORDER = list(Match).index

@@ -47,9 +47,8 @@ from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, count_cores, run_in_forks
 from echo_hf.pipeline.stage import table_bytes
 from echo_hf.reasons import LeftOut
 from echo_hf.samples.spans import repeats_source, text_digest
-from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES
+from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, Row
 
-Row = Mapping[str, Any]
 # Platforms whose terms let others pass on the addresses of posts, but not the posts.
 RESTRICTED_PLATFORMS = frozenset({"x"})
 # What may repeat the words of a post: said by a system, its server or a judge who saw them.

@@ -39,6 +39,9 @@ PAGE_MARKS = (b"<!doctype html", b"<html", b"<head", b"<body")
 ImageSource = bytes | Path | Image.Image
 
 
+PixelSize = tuple[int, int]  # width and height
+
+
 def detect_format(data: bytes) -> str | None:
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "WEBP"

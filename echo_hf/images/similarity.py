@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.images.loader import ImageSource, load_image, load_rgb
+from echo_hf.images.loader import ImageSource, PixelSize, load_image, load_rgb
 from echo_hf.reasons import ImageNotice
 
 SIGNATURE_SIDE = 256
@@ -27,7 +27,6 @@ MAX_DETAIL_SIDE = 2048
 MAX_RESCALING = 4
 BLACK = (0, 0, 0)
 
-PixelSize = tuple[int, int]
 FloatArray = NDArray[np.float32]
 Means = NDArray[np.float16]
 Contrasts = NDArray[np.uint8]

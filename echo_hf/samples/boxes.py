@@ -16,11 +16,10 @@ from echo_hf.engines.base import is_abstaining
 from echo_hf.engines.checkpoint import model_family
 from echo_hf.engines.pixels import FAMILY_BUDGETS, fit_size, pixel_budget
 from echo_hf.errors import ImageError
-from echo_hf.images.loader import open_image
+from echo_hf.images.loader import PixelSize, open_image
 from echo_hf.reasons import Notice
 from echo_hf.samples.sample import Finding
 
-PixelSize = tuple[int, int]
 Box = tuple[float, float, float, float]
 PixelBox = tuple[int, int, int, int]
 BoxNumbers = Sequence[float]

@@ -24,8 +24,8 @@ from echo_hf.prompts import quote_as_data
 from echo_hf.reasons import Notice, Reject
 from echo_hf.samples.sample import Finding, context_of, sample_digest, sample_ids, texts_of
 from echo_hf.samples.spans import SpanIndex, find_span_start, squeeze
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
-from echo_hf.tables import THREADS, Table
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage
+from echo_hf.tables import THREADS, PostRow, Row, Table
 
 MAX_PROMPT = 12_000
 MAX_FEEDBACK_CHARACTERS = 4000
@@ -33,6 +33,8 @@ MAX_POSTS = 256  # of one request
 MAX_SAMPLES = MAX_POSTS
 
 Quality = Literal["Benchmark", "Analysis", "Trash"]
+QUALITIES = get_args(Quality)
+TRASH = "Trash"  # fit for nothing: no later stage is asked about it
 BEST_FIRST: tuple[str, ...] = get_args(Quality)
 # Mentions, links, and characters shown as emoji (digits and some letters can be).
 NON_WORDS = re.compile(
@@ -62,9 +64,6 @@ class ExtractAnswer(BaseModel):
     """The samples of one reply tree, or of one part of it."""
 
     samples: Annotated[list[SampleAnswer], Field(max_length=MAX_SAMPLES)]
-
-
-PostRow = Mapping[str, Any]
 
 
 def render_posts(posts: Sequence[PostRow], max_characters: int) -> list[dict[str, Any]]:

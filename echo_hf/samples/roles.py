@@ -20,9 +20,10 @@ from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Doubt, Failed, Notice
 from echo_hf.samples.blanks import find_placeholders
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Finding, add_provenance
 from echo_hf.samples.sheets import move_sheet
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage, sum_columns
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage, sum_columns
 from echo_hf.samples.tasks import (
     AbsentImageAnswer,
     AssignedTasks,
@@ -38,8 +39,8 @@ from echo_hf.samples.tasks import (
     own_images,
     split_images,
 )
+from echo_hf.tables import Row
 
-TRASH = "Trash"
 ABSENT_SCHEMA = AbsentImageAnswer.model_json_schema()
 Answer = BaseModel | Failure
 

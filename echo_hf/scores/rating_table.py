@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from datasets import Dataset
 from numpy.typing import ArrayLike, NDArray
 
+from echo_hf._infra.bootstrap import Bools as Bools
+from echo_hf._infra.bootstrap import Floats as Floats
+from echo_hf._infra.bootstrap import Integers as Integers
 from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import IgnoredRating, Outcome, Unrated
 from echo_hf.tables import OUTPUTS, RATINGS, Table, arrow_rows
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 # How often a sample is drawn, and sums of halves over samples: exact below 2**23 samples.
 Weights = NDArray[np.float32]
 

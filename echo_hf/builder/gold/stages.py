@@ -28,13 +28,14 @@ from echo_hf.builder.gold.folder import (
     fold_text,
 )
 from echo_hf.builder.gold.measures import Item, Measure, NamedItem, grade, similarity, summarize
-from echo_hf.builder.gold.posts import GoldPosts, Row, make_dataset
+from echo_hf.builder.gold.posts import GoldPosts, make_dataset
 from echo_hf.config.loading import Config
 from echo_hf.errors import GoldError, StageError, unknown
 from echo_hf.pipeline.result import StageResult, sort_rows
 from echo_hf.samples.boxes import format_box, intersection_over_union
 from echo_hf.samples.extract import (
     MAX_FEEDBACK_CHARACTERS,
+    TRASH,
     Extract,
     ExtractAnswer,
     PostFeedback,
@@ -44,10 +45,9 @@ from echo_hf.samples.extract import (
 )
 from echo_hf.samples.spans import squeeze
 from echo_hf.samples.tasks import TaskDraft, build_rows, own_images
-from echo_hf.tables import THREADS
+from echo_hf.tables import THREADS, Row
 
 UNLIMITED = 1_000_000_000
-TRASH = "Trash"  # what no stage after `extract` is asked about
 SampleKey = tuple[str, str]  # the root of the thread, and the prompt with single spaces
 AnsweredLine = tuple[str, Any, Any]  # root of the thread, gold, answer
 FEEDBACK, NO_FEEDBACK = "feedback", "no feedback of this sample"
