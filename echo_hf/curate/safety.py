@@ -171,9 +171,8 @@ def parse_categories(text: str) -> GuardVerdict | None:
 INSTRUCTED = GuardForm(
     "instructed", build_instructed_message, 256, prompt="safety", answer=SafetyAnswer
 )
-LLAMA_GUARD = GuardForm(
-    "llama_guard", build_plain_message, 64, parse_guard_words
-)  # 64 tokens hold all codes
+# 64 tokens hold all codes.
+LLAMA_GUARD = GuardForm("llama_guard", build_plain_message, 64, parse_guard_words)
 MODERATION = GuardForm("moderation", build_plain_message, 256, parse_categories, most_pictures=1)
 FORMS: Mapping[FormName, GuardForm] = {
     "llama_guard": LLAMA_GUARD,
@@ -298,12 +297,14 @@ class Safety(SampleStage):
 
     def _build_requests(self, rows: Sequence[Row]) -> list[list[Request]]:
         """Return one request for each input of each sample, answered in the guard's own way."""
-        guard, requests = self._guard, super()._build_requests(rows)
+        guard, requests_of_rows = self._guard, super()._build_requests(rows)
         if guard is INSTRUCTED:  # asked like any model
-            return requests
+            return requests_of_rows
         changes: dict[str, Any] = {"answer": None, "max_tokens": guard.max_tokens}
         changes["accepts"] = guard.accepts
-        return [[replace(request, **changes) for request in requests] for requests in requests]
+        return [
+            [replace(request, **changes) for request in requests] for requests in requests_of_rows
+        ]
 
     def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]

@@ -359,10 +359,10 @@ class RunEngines:
 
     def use(self, name: str) -> Engine:
         """Return the engine of this name, after another one's model was put to sleep or freed."""
-        choice, last_entry = self.choices[name], self._entered[-1:]
-        if not last_entry or last_entry[0][0] != choice:
-            if last_entry and not getattr(last_entry[0][1], "sleep", bool)():
-                self._entered.pop()[1].__exit__(None, None, None)
+        choice = self.choices[name]
+        if not self._entered or self._entered[-1][0] != choice:
+            if self._entered:
+                self._put_aside(self._entered[-1][1])
             slots = [number for number, entry in enumerate(self._entered) if entry[0] == choice]
             if slots:
                 self._entered.append(self._entered.pop(slots[0]))
@@ -370,6 +370,13 @@ class RunEngines:
                 engine = self._place(make_engine(choice.kind, **choice.options), choice)
                 self._entered.append((choice, engine.__enter__()))
         return self._entered[-1][1]
+
+    def _put_aside(self, engine: Engine) -> None:
+        """Let the last engine's model sleep, or close the engine if it cannot."""
+        sleep = getattr(engine, "sleep", None)
+        if sleep is None or not sleep():
+            self._entered.pop()
+            engine.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         return self

@@ -342,8 +342,10 @@ class _Window:
         error = ""
         if isinstance(answer, Failure) and answer.reason is Failed.ENGINE_ERROR:
             error = "" if completion.text else completion.error or completion.finish_reason
-        is_same = error and error == self.last_error
-        self.errors_in_a_row = self.errors_in_a_row + 1 if is_same else int(bool(error))
+        if error != self.last_error:
+            self.errors_in_a_row = 0
+        if error:
+            self.errors_in_a_row += 1
         self.last_error = error
         if self.errors_in_a_row >= MAX_EQUAL_ERRORS:
             raise EngineError(

@@ -125,7 +125,7 @@ def sort_rows(
 
 
 def _sibling_file(file: Path | None, part: str) -> Path | None:
-    return file and file.with_name(f"{file.stem}-{part}{file.suffix}")
+    return None if file is None else file.with_name(f"{file.stem}-{part}{file.suffix}")
 
 
 def read_keys(stage: Stage, dataset: Dataset) -> pa.Array:

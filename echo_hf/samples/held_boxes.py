@@ -34,7 +34,7 @@ class StoredBoxes:
     """The boxes of an answer, with the numbers as they were answered.
 
     Attributes:
-        asked: The convention that the model was told.
+        asked_convention: The convention that the model was told.
         inputs: Around images that went in.
         outputs: Around those that came out.
         original: Width and height of the screenshot.

@@ -159,9 +159,7 @@ class Screenshots(SampleStage):
 
     def describe(self) -> dict[str, Any]:
         """Return everything that decides the result, with the words that ask for boxes."""
-        coordinates = {
-            str(convention): BOX_INSTRUCTIONS[convention] for convention in BOX_INSTRUCTIONS
-        }
+        coordinates = {str(name): instructions for name, instructions in BOX_INSTRUCTIONS.items()}
         return {**super().describe(), "coordinates": coordinates, "suspected": SUSPECTED_SHEET_NOTE}
 
     def build_questions(self, row: Row) -> Iterator[RequestContent]:

@@ -93,9 +93,8 @@ def check_boxes(
             )
         stage = Screenshots.from_config(setting, folder.images)
         target = setting.target
-        samples = [
-            build_sample(draw_screenshot(size, target), folder.images, target) for size in SIZES
-        ]
+        screenshots = [draw_screenshot(size, target) for size in SIZES]
+        samples = [build_sample(data, folder.images, target) for data in screenshots]
         rows = make_dataset(stage.inputs, samples)
         if stage_engine.stored and not offline:
             request_plan = plan_requests(stage, rows, stage_engine, store)
