@@ -63,7 +63,6 @@ def arrow_rows(dataset: Dataset, columns: Sequence[str] | None = None) -> pa.Tab
 def arrow_batches(
     dataset: Dataset, size: int, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a dataset in batches."""
     for start in range(0, len(dataset), size):
         yield get_rows(dataset, slice(start, start + size), columns)
 

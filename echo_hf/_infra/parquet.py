@@ -224,7 +224,6 @@ def _is_list(arrow_type: pa.DataType) -> bool:
 
 
 def _strip_dictionaries(arrow_type: pa.DataType) -> pa.DataType:
-    """Return a type without dictionaries."""
     if pa.types.is_dictionary(arrow_type):
         return arrow_type.value_type
     if pa.types.is_struct(arrow_type):

@@ -155,7 +155,6 @@ def _is_image_request(prompt: str) -> bool:
 
 
 def _remove_prompts(text: str, prompts: Iterable[str]) -> str:
-    """Remove the labelled prompts from a text."""
     for prompt in prompts:
         text = text.replace(prompt, "\n")
     return text

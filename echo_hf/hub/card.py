@@ -323,7 +323,6 @@ def escape_bibtex(text: object) -> str:
 
 
 def make_key(name: str) -> str:
-    """Make a BibTeX key of a name."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 

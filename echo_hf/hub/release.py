@@ -479,7 +479,6 @@ def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def read_release_facts(release: Release) -> ReleaseFacts:
-    """Read the facts that a release states."""
     manifest, stats = release.manifest, read_stats(release.path, release.manifest)
     # A manifest's keys are sorted; the counts are in the order of the stages.
     stages = [*filter(manifest.provenance.__contains__, stats.funnel), *manifest.provenance]

@@ -200,7 +200,6 @@ class FaceReader:
         self.key = json.dumps(self.definition, sort_keys=True)
 
     def find_faces(self, levels: NDArray[np.uint8]) -> Faces:
-        """Find the faces of an image."""
         detected, failed = [], ""
         try:
             with self._turn, decoding:  # without the warning that aligning a face gives for each

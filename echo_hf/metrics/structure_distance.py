@@ -185,7 +185,6 @@ def _find_files(options: VitOptions) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def _silence_transformers() -> Iterator[None]:
-    """Hide the progress bars and reports of transformers."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

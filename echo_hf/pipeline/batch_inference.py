@@ -109,7 +109,6 @@ class FillStats:
         )
 
     def add_call(self, completion: Completion) -> None:
-        """Count a call of this run."""
         self.calls += 1
         self.usage = self.usage + completion.usage
         self.cost_usd = _add_costs(self.cost_usd, completion.cost_usd)

@@ -86,7 +86,6 @@ def take_requests(stage: ModelStage, dataset: Dataset, engine: Engine, count: in
 
 
 def send_trial(stage: ModelStage, request: Request, engine: Engine, who: str) -> Trial:
-    """Send a request to an engine."""
     began = time.perf_counter()
     completion = dict(engine.stream([request])).get(0, NO_ANSWER)
     seconds = time.perf_counter() - began

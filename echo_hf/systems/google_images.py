@@ -47,7 +47,6 @@ JsonObject = Mapping[str, Any]
 
 
 def read_answer(document: JsonObject, price: OutputPrice | None) -> GenerationResult:
-    """Read the result of a task from an answer."""
     first = (document.get("candidates") or [{}])[0]
     parts = (first.get("content") or {}).get("parts") or []
     blobs = [part.get("inline_data") or {} for part in parts if not part.get("thought")]
