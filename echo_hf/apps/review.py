@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import find_complete_folder, lock_file
+from echo_hf._infra.atomic import find_complete, lock_file
 from echo_hf.apps.events import (
     EVENTS_FILE,
     Event,
@@ -374,7 +374,7 @@ def open_review(config: Config | Path | str, *, runs: Path | str | None = None) 
         root, cases = pipeline.folder.root, read_cases(pipeline)
         if not cases:
             raise ReviewError(f"{str(root)!r} has no sample to review")
-        file = find_complete_folder(pipeline.folder.stage_folder(Splits.name)) / "rejects.parquet"
+        file = find_complete(pipeline.folder.stage_folder(Splits.name)) / "rejects.parquet"
         columns = ["id", "_reason", "_detail"]
         rejects = pq.read_table(file, columns=columns).to_pylist() if file.exists() else ()
         reason = Reject.DUPLICATE_OF

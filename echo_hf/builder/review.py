@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from echo_hf._infra.atomic import find_complete_folder
+from echo_hf._infra.atomic import find_complete
 from echo_hf._infra.text import MARK, pluralize
 from echo_hf.builder.build import BuildRun, open_run
 from echo_hf.config.checks import first_error
@@ -89,7 +89,7 @@ class ReviewCase:
 
 def read_built_samples(run: BuildRun) -> pa.Table:
     """Read the samples of the last build, before the draw."""
-    file = find_complete_folder(run.folder.stage_folder(REVIEWED_STAGE)) / "kept.parquet"
+    file = find_complete(run.folder.stage_folder(REVIEWED_STAGE)) / "kept.parquet"
     if not file.exists():
         raise RunError(
             f"{str(run.folder.root)!r} has no samples to review: run `echo-hf build` first"
@@ -185,7 +185,7 @@ def build_box_changes(
 
 
 def _read(run: BuildRun, stage: str, *columns: str, part: str = "kept") -> list[Row]:
-    file = find_complete_folder(run.folder.stage_folder(stage)) / f"{part}.parquet"
+    file = find_complete(run.folder.stage_folder(stage)) / f"{part}.parquet"
     return pq.read_table(file, columns=list(columns)).to_pylist() if file.exists() else []
 
 

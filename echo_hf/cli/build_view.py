@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, make_table, print_marked, say
+from echo_hf._infra.console import MORE_OPTION, make_table, say, say_under
 from echo_hf._infra.text import clean, percent, pluralize
 from echo_hf.cli.progress import MAX_REMARK_CHARACTERS, TerminalProgress
 from echo_hf.reasons import Doubt, Failed, RefreshEnd
@@ -100,7 +100,7 @@ def show_build(
         if is_low:
             say(console, "rules read few of these posts: most need a model", "yellow")
         message = f"questions on {unanswered}; `engines` in {config} {ENGINE_HINT}"
-        print_marked(console, "for a model:", message, "dim")
+        say_under(console, "for a model:", message, "dim")
     if unlike:
         say(
             console, f"unlike the paper in {pluralize(len(unlike), 'choice')}: {MORE_OPTION}", "dim"
@@ -157,7 +157,7 @@ def show_changes(console: Console, changes: Sequence[StageDifference]) -> None:
                 say(console, change.sentence, "bold")
             for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
                 if text:
-                    print_marked(console, f"  {sign}", text, style)
+                    say_under(console, f"  {sign}", text, style)
 
 
 def show_plan(

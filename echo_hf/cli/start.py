@@ -18,7 +18,7 @@ import typer
 import yaml
 from rich.text import Text
 
-from echo_hf._infra.console import make_console, make_table, print_marked, say
+from echo_hf._infra.console import make_console, make_table, say, say_under
 from echo_hf.cli.verb import LOCAL_SERVER, PartlyDoneError, Payload, Runs, choice, open_progress
 from echo_hf.errors import ConfigError, EngineError, UnknownSizeError, describe_install, unknown
 
@@ -261,7 +261,7 @@ def _write_files(
     for place in dict.fromkeys(path if path.parent == folder else path.parent for path in written):
         say(console, f"wrote {place}")
     for line in remarks:
-        print_marked(console, "-", line)
+        say_under(console, "-", line)
     say(console, f"next: echo-hf {next_command}")
 
 

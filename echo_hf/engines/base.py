@@ -258,7 +258,7 @@ def engine_requirements() -> dict[str, EngineRequirements]:
     }
 
 
-def is_abstaining(signature: Mapping[str, Any] | None) -> bool:
+def abstains(signature: Mapping[str, Any] | None) -> bool:
     """Return whether the engine of a signature has no model and may leave requests unanswered."""
     kind = (signature or {}).get("kind", "")
     if not kind:
@@ -269,15 +269,15 @@ def is_abstaining(signature: Mapping[str, Any] | None) -> bool:
     return bool(is_known) and getattr(ENGINES.find(kind), "abstains", False)
 
 
-def check_engine_installed(kind: str, needed_by: str | None = None) -> None:
+def check_installed(kind: str, needed_by: str | None = None) -> None:
     """Raise with the install command where packages of an engine are missing."""
     requirements = ENGINES.facts(kind) or EngineRequirements()
     if chosen_kind := requirements.chooses and requirements.chooses():
-        check_engine_installed(chosen_kind, needed_by)
+        check_installed(chosen_kind, needed_by)
     requirements.check_installed(needed_by or f"engine {kind!r}")
 
 
-def check_sees_images(engine: Engine, sender: str) -> None:
+def check_vision(engine: Engine, sender: str) -> None:
     """Refuse an engine with a text-only model where images are sent."""
     if getattr(engine, "sees_images", None) is False:
         raise EngineError(

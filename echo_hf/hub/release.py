@@ -20,12 +20,7 @@ from datasets import Dataset, Features
 from datasets.table import MemoryMappedTable
 from datasets.table import Table as DatasetsTable
 
-from echo_hf._infra.atomic import (
-    find_complete_folder,
-    pause_garbage_collection,
-    replace_folder,
-    store_rows,
-)
+from echo_hf._infra.atomic import find_complete, pause_gc, replace_folder, store_rows
 from echo_hf._infra.parquet import open_parquet, read_footer, read_schema
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.config.runs import find_release
@@ -212,13 +207,13 @@ def check_ids(path: Path, names: Iterable[Any], known_ids: set[Any]) -> None:
 
 def read_release(path: Path, cache: Path | None = None) -> Release:
     """Open a release, without reading its rows."""
-    path = find_complete_folder(find_release(path.resolve()))
+    path = find_complete(find_release(path.resolve()))
     return Release(path, read_manifest(path), cache)
 
 
 def is_complete(path: Path) -> bool:
     """Return whether each listed file exists with its size; contents are not read."""
-    folder = find_complete_folder(find_release(path.resolve()))
+    folder = find_complete(find_release(path.resolve()))
     try:
         files = read_manifest(folder).files
         return all((folder / entry.path).stat().st_size == entry.bytes for entry in files)
@@ -228,7 +223,7 @@ def is_complete(path: Path) -> bool:
 
 def verify_release(path: Path, config: str | None = None) -> None:
     """Compare every file with the manifest; hidden files are ignored."""
-    folder = find_complete_folder(find_release(path.resolve()))
+    folder = find_complete(find_release(path.resolve()))
     manifest = read_manifest(folder)
     place = f"release {str(folder)!r}"
     if config is not None and config not in manifest.configs:
@@ -315,7 +310,7 @@ def _write_config(
     digests: list[bytes] = []
     images = dehydrated = loaded_bytes = 0
     shard_size, ids = shard_bytes, set[Any]()
-    with ExitStack() as stack, pause_garbage_collection():
+    with ExitStack() as stack, pause_gc():
         for group in _iterate_groups(
             name, dataset, store, min(BATCH_BYTES, shard_bytes), processes
         ):

@@ -43,7 +43,7 @@ from echo_hf.metrics.result import estimate_mean
 from echo_hf.reasons import NotAudited
 from echo_hf.scores.votes import count_votes, to_verdicts
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import find_evaluation_folder, get_benchmark, load_evaluation
+from echo_hf.systems.benchmark import find_folder, get_benchmark, load_evaluation
 from echo_hf.tables import RATINGS, Row
 
 AUDIT_FILE = "audit.json"
@@ -102,7 +102,7 @@ def audit(
     if samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {DEFAULT_SAMPLES}")
     config = load_evaluation(config)
-    chosen, folder = judging.choose_judges(config, judges), find_evaluation_folder(config, runs)
+    chosen, folder = judging.choose_judges(config, judges), find_folder(config, runs)
     # Read first: a damaged file is reported before any judge is asked.
     numbers = {
         name: again + max((audit_round["number"] for audit_round in audit["rounds"]), default=0)

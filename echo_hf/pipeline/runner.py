@@ -33,7 +33,7 @@ from echo_hf.errors import RunError
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import StoredAnswers
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
-from echo_hf.pipeline.stage import BATCH_ROWS, ModelStage, Stage, combine_fingerprints, table_bytes
+from echo_hf.pipeline.stage import BATCH_ROWS, ModelStage, Stage, join_digests, table_bytes
 from echo_hf.tables import get_rows
 
 ItemT = TypeVar("ItemT")
@@ -215,7 +215,7 @@ def store_result(
         table: Table = MemoryMappedTable.from_file(str(file))
     else:
         table = store_rows(tables, stage.features.arrow_schema, file)
-    return Dataset(table, fingerprint=combine_fingerprints(dataset._fingerprint, stage.digest()))
+    return Dataset(table, fingerprint=join_digests(dataset._fingerprint, stage.digest()))
 
 
 LOCAL = LocalRunner()

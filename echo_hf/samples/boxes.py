@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from PIL import Image, ImageOps
 
-from echo_hf.engines.base import is_abstaining
+from echo_hf.engines.base import abstains
 from echo_hf.engines.checkpoint import model_family
 from echo_hf.engines.pixels import FAMILY_BUDGETS, fit_size, pixel_budget
 from echo_hf.errors import ImageError
@@ -146,7 +146,7 @@ def choose_engine_frames(
     signature: Mapping[str, Any], convention: str = AUTO, family: str | None = None
 ) -> EngineFrames:
     """Return how the engine with this signature sends images and names places in them."""
-    if is_abstaining(signature):  # it gets no image: places are pixels of the file
+    if abstains(signature):  # it gets no image: places are pixels of the file
         return EngineFrames(Convention.ABS_RESIZED)
     model = str(signature.get("model") or "")
     family = family or model_family(model)

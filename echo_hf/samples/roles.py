@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from echo_hf._infra.text import MARK
-from echo_hf.engines.base import ImageRef, Message, Request, Text, is_abstaining
+from echo_hf.engines.base import ImageRef, Message, Request, Text, abstains
 from echo_hf.engines.reference_images import mentions_image
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
@@ -152,7 +152,7 @@ class Roles(SampleStage):
 
     def _read_assignment(self, row: Row, answers: Sequence[Answer]) -> AssignedTasks:
         digests = [image.sha256 for image in own_images(row)]
-        assignment = AssignedTasks(row["prompt"], digests, is_abstaining(self._signature))
+        assignment = AssignedTasks(row["prompt"], digests, abstains(self._signature))
         for part, answer in zip(self._split(row), answers, strict=False):
             if isinstance(answer, RolesAnswer):
                 assignment.add(answer, part)

@@ -219,7 +219,7 @@ def get_benchmark(config: EvaluationBase, folder: RunFolder) -> Benchmark:
     return Benchmark(str(folder.release), cache=folder.cache)
 
 
-def find_evaluation_folder(config: EvaluationBase, runs: Path | str | None) -> RunFolder:
+def find_folder(config: EvaluationBase, runs: Path | str | None) -> RunFolder:
     folder = open_run_folder(config, runs)
     if isinstance(config, EvaluationConfig):
         folder.root.mkdir(parents=True, exist_ok=True)

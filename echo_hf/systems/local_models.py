@@ -22,7 +22,7 @@ from echo_hf._infra.worker_pool import (
     WorkerFactory,
     WorkerPool,
     count_processes,
-    make_process_factories,
+    make_processes,
 )
 from echo_hf.config.checks import Section, Words
 from echo_hf.config.systems import SystemConfig
@@ -302,7 +302,7 @@ class LocalSystem(ABC, Generic[OptionsT, LoadedT]):
                 "limits": config.limits.model_copy(update=alone),
                 "parameters": {**config.parameters, "device": device},
             }
-            config, places = config.model_copy(update=changed), make_process_factories(devices)
+            config, places = config.model_copy(update=changed), make_processes(devices)
         service = partial(_draw_runs, type(self), config)
         return WorkerPool(self.place, service, places, GenerationError)
 
