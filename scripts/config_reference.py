@@ -21,8 +21,7 @@ from echo_hf.config.loading import Config
 from echo_hf.config.sections import PostsSource
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ENGINES
-from echo_hf.engines.openai import ModerationOptions
-from echo_hf.engines.openai import OpenAIOptions as OpenAIOptions
+from echo_hf.engines.openai import ModerationOptions, OpenAIOptions
 from echo_hf.engines.transformers import TransformersOptions
 from echo_hf.engines.vllm import VllmOptions
 from echo_hf.systems.anole import AnoleOptions
@@ -181,12 +180,12 @@ def config_schema() -> Node:
     for one in ENGINE_OPTIONS.values():
         part = parts[_name(to[one])]
         part["properties"] = {"kind": {}, **part.get("properties", {})}
-    for part in (parts["SystemConfig"], parts["Artist"]):
+    for part in (parts["SystemConfig"], parts["ArtistConfig"]):
         part["allOf"] = [
             _where("adapter", adapter, {"properties": {"parameters": to[one]}})
             for adapter, one in ADAPTER_OPTIONS.items()
         ]
-    for part in (parts["Config"], parts["Evaluation"]):
+    for part in (parts["Config"], parts["EvaluationConfig"]):
         for key in ("systems", "judges"):
             items = part["properties"][key]
             items["items"] = {"anyOf": [{"type": "string", "format": "path"}, items["items"]]}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from echo_hf import errors, reasons
 from echo_hf.config.sections import Hazard
-from echo_hf.errors import EchoError, MissingExtraError, describe_unknown
+from echo_hf.errors import EchoError, MissingExtraError, unknown
 from echo_hf.reasons import Reason, Status
 
 LISTS: list[Any] = [one for one in Reason.__subclasses__() if one.__module__ == reasons.__name__]
@@ -46,14 +46,12 @@ def test_a_missing_extra_says_what_to_install() -> None:
     ],
 )
 def test_an_unknown_name_has_the_nearest(name: object, known: list[str], said: str) -> None:
-    assert describe_unknown("key", name, known, "c.yaml") == f"c.yaml: unknown key {said}"
+    assert unknown("key", name, known, "c.yaml") == f"c.yaml: unknown key {said}"
 
 
 @given(st.text(), st.lists(st.from_regex(r"[a-z_]{1,12}", fullmatch=True), max_size=5))
 def test_the_message_is_one_line(name: str, known: list[str]) -> None:
-    assert describe_unknown("engine", name, known).splitlines() == [
-        describe_unknown("engine", name, known)
-    ]
+    assert unknown("engine", name, known).splitlines() == [unknown("engine", name, known)]
 
 
 @pytest.mark.parametrize("kind", [*LISTS, Hazard])

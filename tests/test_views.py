@@ -67,7 +67,7 @@ TRIAL = {
     "cost_usd": None,
 }
 OURS: dict[str, Any] = {
-    "Audited.judges": {HOSTILE: AUDIT},
+    "AuditResult.judges": {HOSTILE: AUDIT},
     "JudgingResult.trials": (),
     "show_trials.trials": [TRIAL],
     "make_check_table.audit": AUDIT,
@@ -83,7 +83,7 @@ OURS: dict[str, Any] = {
 }
 # They read a file, ask the Hub, build, or write the ranks of people, and print what is our own;
 # or they make an empty table.
-ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
+ASK = {"make_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
 ASK |= {"show_board", "show_change", "show_table", "show_win_rates", "show_ranking_files"}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
@@ -250,7 +250,7 @@ def test_bars_obey_no_text() -> None:
 
 
 def test_there_is_no_other_terminal() -> None:
-    makers, words = [], ("Console", "from_markup", "Terminal", "TextColumn")
+    makers, words = [], ("Console", "from_markup", "PlainConsole", "TextColumn")
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text("utf-8")
         for call in ast.walk(ast.parse(text)) if any(word in text for word in words) else ():
@@ -260,4 +260,4 @@ def test_there_is_no_other_terminal() -> None:
                 if name == "TextColumn":
                     told = {one.arg: getattr(one.value, "value", None) for one in call.keywords}
                     assert told.get("markup") is False, path
-    assert makers == [("console.py", "Terminal")]
+    assert makers == [("console.py", "PlainConsole")]

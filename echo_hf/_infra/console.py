@@ -1,4 +1,4 @@
-"""The terminal that commands print to, and what they print alike."""
+"""The console that commands print to, and common ways to print."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.text import clean_text, remove_control_characters
+from echo_hf._infra.text import clean, strip_controls
 
 DETAILS: ContextVar[bool] = ContextVar("details", default=False)  # whether `-v` asks for them
 MORE_OPTION = "-v"
 
 
 class PlainConsole(Console):
-    """Prints what posts and models wrote as it stands: what they write as markup is text.
+    """A console that shows markup in posts and answers as plain text.
 
     Attributes:
         details: Whether all is printed, and not only what answers the question of a verb.
@@ -37,16 +37,12 @@ class PlainConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterator[Segment]:
-        """The pieces that are printed, without control characters that are not of our own."""
+        """Yield the segments without control characters of other origin."""
         for piece in super().render(renderable, options):
-            yield (
-                piece
-                if piece.control
-                else piece._replace(text=remove_control_characters(piece.text))
-            )
+            yield (piece if piece.control else piece._replace(text=strip_controls(piece.text)))
 
     def on_broken_pipe(self) -> None:
-        """Goes on in silence, and says so where errors are read."""
+        """Go on silently after a note on standard error."""
         self.quiet = True
         null_file = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null_file, sys.stdout.fileno())
@@ -58,20 +54,20 @@ class PlainConsole(Console):
 
 
 def make_console() -> PlainConsole:
-    """A terminal that obeys no text, without the progress bars of other libraries in between."""
+    """Make a plain console, and turn off the progress bars of datasets."""
     os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"  # read when it is imported
     if "datasets" in sys.modules:
         sys.modules["datasets"].disable_progress_bars()
     return PlainConsole()
 
 
-def print_line(console: Console, line: str, style: str = "") -> None:
-    """Prints a line as it stands, and leaves its wrapping to the terminal."""
+def say(console: Console, line: str, style: str = "") -> None:
+    """Print a line as it is, and leave its wrapping to the terminal."""
     console.print(Text(line, style), soft_wrap=True)
 
 
-def print_marked(console: Console, mark: str, line: str, style: str = "") -> None:
-    """Prints a mark and a line, which wraps under its own first word.
+def say_under(console: Console, mark: str, line: str, style: str = "") -> None:
+    """Print a mark and a line that wraps under its own first word.
 
     What goes into a file or a pipe stays in one line, so that it can be searched.
     """
@@ -92,13 +88,13 @@ def make_table(
     title: str | None = None,
     rows: Iterable[Iterable[str | Text]] = (),
 ) -> Table:
-    """A table without lines: numbers stand right, the first column and those of words left."""
+    """Make a table without lines: numbers right, the first column and text columns left."""
     table = Table(title=title and Text(title), title_justify="left", box=None, pad_edge=False)
     for number, heading in enumerate(headings):
         is_left = not number or heading in left
         # A narrow terminal folds names rather than leave anything out.
         table.add_column(
-            Text(clean_text(heading)), justify="left" if is_left else "right", overflow="fold"
+            Text(clean(heading)), justify="left" if is_left else "right", overflow="fold"
         )
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
@@ -106,15 +102,15 @@ def make_table(
 
 
 def show_table(console: Console, title: str, table: Table, notes: Iterable[str] = ()) -> None:
-    print_line(console, title, "bold")
+    say(console, title, "bold")
     console.print(table)
     for note in notes:
-        print_line(console, note, "dim")
+        say(console, note, "dim")
     console.print()
 
 
 def print_json(payload: Mapping[str, Any]) -> None:
-    """Prints an object in one line; what is no number becomes null, other objects their text."""
+    """Print an object as one line of JSON; NaN becomes null, unknown types their text."""
     print(json.dumps(_to_json_value(payload), allow_nan=False))
 
 

@@ -16,10 +16,10 @@ def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
 def find_renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
     """Return the `__getattr__` of a module, which finds its old names under the new ones."""
 
-    def __getattr__(name: str) -> Any:
+    def find(name: str) -> Any:
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         warn_renamed(f"{module}.{name}", names[name])
         return getattr(sys.modules[module], names[name])
 
-    return __getattr__
+    return find

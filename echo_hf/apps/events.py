@@ -14,6 +14,11 @@ from typing import Any
 from echo_hf._infra.sqlite import Database
 from echo_hf.errors import RunError
 
+EVENTS_FILE = "events.sqlite"
+UNDO = "undo"
+EVENT_COLUMNS = "id, app, subject, person, action, payload, base, at"
+LEASE_MINUTES = 10
+
 
 class _EventFile(Database):
     """The database of events; it is opened for each call, so that several programs can use it."""
@@ -36,11 +41,6 @@ create table if not exists lease (
 ) without rowid"""
     # In write-ahead mode `full` alone has each commit on the disk when it returns.
     pragmas = "pragma synchronous = full; pragma foreign_keys = on"
-
-
-EVENTS_FILE = "events.sqlite"
-UNDO = "undo"
-EVENT_COLUMNS = "id, app, subject, person, action, payload, base, at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class EventLog:
         given_filters = {name: value for name, value in filters.items() if value is not None}
         where = " and ".join(f"{name} = :{name}" for name in given_filters)
         query = f"select {EVENT_COLUMNS} from event where {where} order by id"  # noqa: S608 - our names
-        with _EventFile(self.path) as file, file.open() as connection:
+        with _EventFile(self.path) as file, file.connect() as connection:
             return tuple(_parse_event(row) for row in connection.execute(query, given_filters))
 
     def forget(self, subjects: set[str]) -> int:
@@ -163,9 +163,6 @@ def current_decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
     }
 
 
-LEASE_MINUTES = 10
-
-
 @dataclass(frozen=True, slots=True)
 class SampleLease:
     person: str
@@ -201,7 +198,7 @@ class SampleLeases:
             )
 
     def get_running(self) -> dict[str, SampleLease]:
-        with _EventFile(self.log.path) as file, file.open() as connection:
+        with _EventFile(self.log.path) as file, file.connect() as connection:
             return self._read_running(connection)
 
     def _read_running(self, connection: sqlite3.Connection) -> dict[str, SampleLease]:

@@ -105,9 +105,9 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def check_reachable(host: str, people: AppUsers, *, anyone: bool) -> None:
+def check_reachable(host: str, people: AppUsers, *, allow_anyone: bool) -> None:
     """Refuse to serve an app to other machines without passwords, unless that is asked for."""
-    if not is_loopback(host) and not people.passwords and not anyone:
+    if not is_loopback(host) and not people.passwords and not allow_anyone:
         raise RunError(
             f"{host!r} can be reached from other machines: give people passwords "
             f"({PASSWORDS_VARIABLE}='ada:PASSWORD ben:PASSWORD' and --people {AUTH}), or say "
@@ -238,24 +238,24 @@ def serve(
     page: AppPage,
     images: ServedImages,
     *,
-    place: ServerAddress,
+    server: ServerAddress,
     people: Iterable[str],
-    anyone: bool,
-    ready: Callable[[str], None],
+    allow_anyone: bool,
+    on_ready: Callable[[str], None],
 ) -> None:
     users = read_users(people)
-    check_reachable(place.host, users, anyone=anyone)
+    check_reachable(server.host, users, allow_anyone=allow_anyone)
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
     import gradio
     import uvicorn
 
-    with open_socket(place) as server_socket:
+    with open_socket(server) as server_socket:
         host, port = server_socket.getsockname()[:2]
         app = gradio.mount_gradio_app(
-            make_application(images, place.host),
+            make_application(images, server.host),
             page.build_blocks(users),
             path="/",
-            server_name=place.host,
+            server_name=server.host,
             server_port=port,
             auth=list((users.passwords or {}).items()) or None,
             footer_links=[],
@@ -267,7 +267,7 @@ def serve(
             css=page.read_styles(),
             theme=gradio.themes.Base(font=FONTS, font_mono=FONTS),
         )
-        ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+        on_ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
         config = uvicorn.Config(
             app, log_level="warning", timeout_graceful_shutdown=GRACE_SECONDS, server_header=False
         )
@@ -314,12 +314,12 @@ class _HeadersMiddleware:
         await self.app(scope, receive, send_with_headers)
 
 
-def open_socket(place: ServerAddress) -> socket.socket:
+def open_socket(server: ServerAddress) -> socket.socket:
     try:
-        family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
-        return socket.create_server((place.host, place.port), family=family)
+        family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
+        return socket.create_server((server.host, server.port), family=family)
     except (OSError, OverflowError) as error:
         raise RunError(
-            f"cannot listen on {place.host!r}, port {place.port} ({error}): choose another with "
+            f"cannot listen on {server.host!r}, port {server.port} ({error}): choose another with "
             "--port or --host"
         ) from None

@@ -1,6 +1,6 @@
 """Have people rank the outputs of a run in their browsers: `echo-hf rank CONFIG`.
 
-A seed draws the samples, and what a person sees is a fold of the log of what they did.
+A seed draws the samples; a person's page is computed from the log of that person's actions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from echo_hf.apps.events import EVENTS_FILE, UNDO, Event, EventLog, drop_undone,
 from echo_hf.apps.page import AppPage, ImageAddress, ServedImages, ServerAddress, render_page, serve
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import RunError, ScoreError, describe_unknown
+from echo_hf.errors import RunError, ScoreError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.rate import select_outputs
 from echo_hf.judging.run_tables import RunTables, read_run, read_table
@@ -39,19 +39,23 @@ from echo_hf.systems.benchmark import BenchmarkTasks, get_benchmark, load_evalua
 from echo_hf.tables import HUMAN, OUTPUTS
 
 MAX_LETTER_KEYS = 8
-DEFAULT_DRAW = 100
+DEFAULT_SAMPLES = 100
 LOCK_FILE = ".human.lock"
 MAX_LOCK_SECONDS = 60
 MIN_OUTPUTS = 2
 APP = "rank"
+# Actions of events.
 RANK = "rank"
 OPEN = "open"
+# Methods of `SampleRanking` that a page may call.
+ACTIONS_WITH_RANK = ("place", "insert")
+ACTIONS_ON_IMAGE = ("better", "worse", "clear", "bar")
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenOutput:
     system: str
-    output: str
+    image: str  # its digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ class RankedSample:
 @dataclass(frozen=True)
 class RankingDraw:
     samples: tuple[RankedSample, ...]
-    by_id: Mapping[str, RankedSample]
+    by_id: Mapping[str, RankedSample]  # with those that were not drawn
     seed: int
     left_out: Mapping[Reason, int]
 
@@ -73,32 +77,33 @@ def draw_samples(
     benchmark: BenchmarkTasks,
     images: ImageStore,
     *,
-    draw: Callable[[str, int], int],
+    choose_count: Callable[[str, int], int],
     seed: int,
     splits: Collection[str],
 ) -> RankingDraw:
-    """Draw samples with images by at least two systems, as many of each split as `draw` returns.
+    """Draw samples that have images by at least two systems.
 
-    It is asked with each split, and with how many such samples the split has.
+    `choose_count` returns how many to draw, from the name of a split and how many such samples
+    it has.
     """
     to_rate = select_outputs(outputs, benchmark)
     left_out: Counter[Reason] = Counter(to_rate.left_out)
     candidates: list[RankedSample] = []
     for task in to_rate.tasks:
         rows = to_rate.outputs.get(task.sample_id, ())
-        drawn_outputs = [HiddenOutput(row["system"], row["image"]) for row in rows]
-        present = tuple(output for output in drawn_outputs if images.path(output.output).exists())
-        left_out[NotRanked.LOST_IMAGE] += len(drawn_outputs) - len(present)
+        made_outputs = [HiddenOutput(row["system"], row["image"]) for row in rows]
+        present = tuple(output for output in made_outputs if images.path(output.image).exists())
+        left_out[NotRanked.LOST_IMAGE] += len(made_outputs) - len(present)
         candidates.append(RankedSample(task, present))
     samples: list[RankedSample] = []
     for split in splits:
         of_split = [sample for sample in candidates if sample.task.split == split]
         rankable = [sample for sample in of_split if len(sample.outputs) >= MIN_OUTPUTS]
         order = sorted(rankable, key=lambda sample: _digest(seed, sample.task.sample_id))
-        drawn_first = order[: draw(split, len(rankable))]
+        first = order[: choose_count(split, len(rankable))]
         left_out[NotRanked.FEW_OUTPUTS] += len(of_split) - len(rankable)
-        left_out[NotRanked.NOT_DRAWN] += len(rankable) - len(drawn_first)
-        samples += drawn_first
+        left_out[NotRanked.NOT_DRAWN] += len(rankable) - len(first)
+        samples += first
     by_id = {sample.task.sample_id: sample for sample in candidates if sample.outputs}
     counts = {reason: count for reason, count in left_out.items() if count}
     return RankingDraw(tuple(samples), by_id, seed, Counter(counts))
@@ -122,8 +127,8 @@ class SampleRanking:
     """A person's ranks of the images of one sample, by their position on the page."""
 
     ranks: tuple[int | None, ...]
-    barred: frozenset[int] = frozenset()
-    impossible: bool = False
+    barred: frozenset[int] = frozenset()  # positions of images that cannot be ranked
+    impossible: bool = False  # whether the whole sample cannot be ranked
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
@@ -185,7 +190,7 @@ class SampleRanking:
             return replace(self, barred=self.barred - {item})
         return replace(self.place(item, None), barred=self.barred | {item})
 
-    def give_up(self) -> SampleRanking:
+    def toggle_impossible(self) -> SampleRanking:
         """Mark the whole sample as one that cannot be ranked, or unmark it."""
         return replace(self, impossible=not self.impossible)
 
@@ -193,25 +198,20 @@ class SampleRanking:
         return set(range(1, len(self.ranks) + 1)).difference(self.ranks)
 
 
-# What a page may ask for with an image and a rank, and with an image alone.
-ACTIONS_WITH_RANK = ("place", "insert")
-ACTIONS_ON_IMAGE = ("better", "worse", "clear", "bar")
-
-
 def apply_action(
-    ranking: SampleRanking, kind: object, item: object, rank: object
+    ranking: SampleRanking, action: object, item: object, rank: object
 ) -> SampleRanking | None:
     """Return the ranking after an action of the page, or null for an invalid action."""
     count = len(ranking.ranks)
-    if kind == "impossible":
-        return ranking.give_up()
-    if not isinstance(kind, str) or type(item) is not int or not 0 <= item < count:
+    if action == "impossible":
+        return ranking.toggle_impossible()
+    if not isinstance(action, str) or type(item) is not int or not 0 <= item < count:
         return None
     changed_ranking: SampleRanking | None = None
-    if kind in ACTIONS_ON_IMAGE:
-        changed_ranking = getattr(ranking, kind)(item)
-    elif kind in ACTIONS_WITH_RANK and type(rank) is int and 1 <= rank <= count:
-        changed_ranking = getattr(ranking, kind)(item, rank)
+    if action in ACTIONS_ON_IMAGE:
+        changed_ranking = getattr(ranking, action)(item)
+    elif action in ACTIONS_WITH_RANK and type(rank) is int and 1 <= rank <= count:
+        changed_ranking = getattr(ranking, action)(item, rank)
     return changed_ranking
 
 
@@ -294,9 +294,11 @@ def _is_about(event: Event, samples: Mapping[str, RankedSample]) -> bool:
 
 @dataclass(frozen=True)
 class RankingTotals:
+    """The human table as it was written."""
+
     path: Path
-    rankings: int
-    kept: int
+    rankings: int  # by people in this app
+    kept: int  # rows of other sources
     left_out: Mapping[Reason, int]
 
 
@@ -304,7 +306,7 @@ class RankingTotals:
 class RankingApp:
     root: Path
     draw: RankingDraw
-    basis: Mapping[str, str] = field(default_factory=dict)  # of a proposed draw, by split
+    basis: Mapping[str, str] = field(default_factory=dict)  # by split, why so many are drawn
 
     @property
     def log(self) -> EventLog:
@@ -328,7 +330,7 @@ class RankingApp:
                 ranking = apply_action(page.ranking, kind, action.get("item"), action.get("rank"))
                 if ranking is not None and ranking != page.ranking:
                     payload = {
-                        "shown": [[output.system, output.output] for output in page.outputs],
+                        "shown": [[output.system, output.image] for output in page.outputs],
                         "sample_digest": page.sample.task.sample_digest,
                         **ranking.as_json(),
                     }
@@ -349,15 +351,11 @@ class RankingApp:
             ranking, sample = SampleRanking.from_json(event.payload), by_id.get(subject)
             if not ranking.is_complete:
                 continue
-            # Outputs that are still there, of the sample as it was ranked.
-            is_same = sample and sample.task.sample_digest == event.payload["sample_digest"]
-            present = (
-                {output.system: output.output for output in sample.outputs}
-                if sample and is_same
-                else {}
-            )
-            for (system, output), rank in zip(event.payload["shown"], ranking.places, strict=True):
-                if present.get(system) != output:
+            present: dict[str, str] = {}  # empty where the sample has changed since it was ranked
+            if sample and sample.task.sample_digest == event.payload["sample_digest"]:
+                present = {output.system: output.image for output in sample.outputs}
+            for (system, image), rank in zip(event.payload["shown"], ranking.places, strict=True):
+                if present.get(system) != image:
                     left_out[LeftOut.OTHER_OUTPUT] += 1
                     continue
                 key = {"sample_id": subject, "rater": person, "system": system}
@@ -373,9 +371,7 @@ class RankingApp:
             previous_table = read_table(root, HUMAN)
             others = [] if previous_table is None else previous_table.to_pylist()
             others = [row for row in others if (row["sample_id"], row["rater"]) not in ranked_here]
-            merged = sorted(
-                [*others, *rows], key=lambda row: [str(row[name]) for name in HUMAN.key]
-            )
+            merged = sorted((*others, *rows), key=lambda row: [str(row[key]) for key in HUMAN.key])
             table = pa.Table.from_pylist(merged, HUMAN.schema)
             if table != previous_table and (merged or previous_table is not None):
                 with replace_file(path) as partial:
@@ -419,15 +415,15 @@ def open_ranking(
     config: EvaluationBase | Path | str,
     *,
     runs: Path | str | None = None,
-    draw: int = DEFAULT_DRAW,
+    draw: int = DEFAULT_SAMPLES,
     width: float | None = None,
     seed: int = 0,
     splits: Collection[str] = (),
 ) -> RankingApp:
-    """Draw what people rank: `draw` samples a split, or as many as ±`width` intervals need."""
+    """Draw what people rank: `draw` samples a split, or as many as intervals of ±`width` need."""
     for name in splits:
         if name not in BENCHMARKS:
-            raise RunError(describe_unknown("split", name, BENCHMARKS))
+            raise RunError(unknown("split", name, BENCHMARKS))
     config = load_evaluation(config)
     folder = open_run_folder(config, runs)
     benchmark = get_benchmark(config, folder)
@@ -445,11 +441,13 @@ def open_ranking(
     def count(split: str, samples: int) -> int:
         if width is None or run_tables is None:
             return draw
-        needed, basis_text = _estimate_needed(run_tables, split, samples, width)
-        basis[split] = f" for an interval of ±{width:g}, {basis_text}"
+        needed, reason = _estimate_needed(run_tables, split, samples, width)
+        basis[split] = f" for an interval of ±{width:g}, {reason}"
         return needed
 
-    drawing = draw_samples(outputs, tasks, folder.images, draw=count, seed=seed, splits=chosen)
+    drawing = draw_samples(
+        outputs, tasks, folder.images, choose_count=count, seed=seed, splits=chosen
+    )
     if not drawing.samples:
         reasons = ", ".join(f"{count} {reason}" for reason, count in drawing.left_out.items())
         raise RunError(
@@ -464,7 +462,7 @@ def _estimate_needed(run: RunTables, split: str, samples: int, width: float) -> 
     tables = (run.ratings, run.outputs, run.human)
     ratings, outputs, human = (run.select_split(table, split) for table in tables)
     if ratings and human:
-        with suppress(ScoreError):  # too few are ranked, or none of them is rated
+        with suppress(ScoreError):  # people ranked too few, or judges rated none of them
             corrected = human_corrected(read_ratings(ratings, outputs), human)
             if (needed := corrected.n_for(width)) is not None:
                 return needed, f"from the {corrected.ranked} that people ranked"
@@ -477,15 +475,15 @@ def _estimate_needed(run: RunTables, split: str, samples: int, width: float) -> 
 def rank(
     app: RankingApp,
     *,
-    place: ServerAddress,
+    server: ServerAddress,
     people: Iterable[str] = (),
-    anyone: bool = False,
-    ready: Callable[[str], None],
+    allow_anyone: bool = False,
+    on_ready: Callable[[str], None],
 ) -> None:
     """Serve the page until it is stopped; each complete ranking is in `human.parquet` at once."""
     images = ServedImages(RunFolder(app.root).images)
     for sample in app.draw.samples:
-        images.admit(output.output for output in sample.outputs)
+        images.admit(output.image for output in sample.outputs)
         images.admit(image.sha256 for image in sample.task.inputs)
 
     def open_page(person: str) -> str:
@@ -500,6 +498,8 @@ def rank(
     page = AppPage("Rank images", ("rank.js",), "rank.css", open_page, handle_action)
     app.write()
     try:
-        serve(page, images, place=place, people=people, anyone=anyone, ready=ready)
+        serve(
+            page, images, server=server, people=people, allow_anyone=allow_anyone, on_ready=on_ready
+        )
     finally:
         app.write()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import find_complete_folder, lock_file
+from echo_hf._infra.atomic import find_complete, lock_file
 from echo_hf.apps.events import (
     EVENTS_FILE,
     Event,
@@ -56,6 +56,7 @@ from echo_hf.report.markup import make_printable
 from echo_hf.samples.boxes import Convention, read_upright_size
 from echo_hf.samples.extract import MAX_PROMPT, QUALITIES
 from echo_hf.samples.held_boxes import StoredBoxes
+from echo_hf.tables import Row
 
 APP = "review"
 OPEN = "open"
@@ -65,6 +66,21 @@ MAX_LOCK_SECONDS = 60
 PAYLOAD_FIELDS = ("id", "sample_digest", "reasons", "doubts", "pictures", "note", "changes")
 ACTIONS = ("keep", "remove", "flag", "edit")
 SETTLED = ("keep", "remove")
+MAX_FIELDS = 1000
+MAX_FIELD = 20_000
+INTEGERS = re.compile(r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})\s*", re.ASCII)
+PAST_TENSES = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed"}
+CHANGED_PARTS = ("prompt", "quality", "roles", "crops")
+KEY_HINTS = {
+    "K": "keep",
+    "R": "remove",
+    "F": "flag for somebody else",
+    "E": "edit the prompt",
+    "Esc": "leave a field",
+    "U": "undo",
+    "N": "next",
+    "P": "back",
+}
 
 
 def build_payload(decision: Decision) -> dict[str, object]:
@@ -358,7 +374,7 @@ def open_review(config: Config | Path | str, *, runs: Path | str | None = None) 
         root, cases = pipeline.folder.root, read_cases(pipeline)
         if not cases:
             raise ReviewError(f"{str(root)!r} has no sample to review")
-        file = find_complete_folder(pipeline.folder.stage_folder(Splits.name)) / "rejects.parquet"
+        file = find_complete(pipeline.folder.stage_folder(Splits.name)) / "rejects.parquet"
         columns = ["id", "_reason", "_detail"]
         rejects = pq.read_table(file, columns=columns).to_pylist() if file.exists() else ()
         reason = Reject.DUPLICATE_OF
@@ -371,10 +387,10 @@ def open_review(config: Config | Path | str, *, runs: Path | str | None = None) 
 def review(
     controller: ReviewController,
     *,
-    place: ServerAddress,
+    server: ServerAddress,
     people: Iterable[str] = (),
-    anyone: bool = False,
-    ready: Callable[[str], None],
+    allow_anyone: bool = False,
+    on_ready: Callable[[str], None],
 ) -> None:
     """Serve the page until it is stopped; a decision is in the file before the page moves on."""
     images = ServedImages(controller.images)
@@ -398,25 +414,7 @@ def review(
 
     scripts = ("boxes.js", "review.js")
     page = AppPage("Review samples", scripts, "review.css", open_page, handle_action)
-    serve(page, images, place=place, people=people, anyone=anyone, ready=ready)
-
-
-MAX_FIELDS = 1000
-MAX_FIELD = 20_000
-INTEGERS = re.compile(r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})\s*", re.ASCII)
-PAST_TENSES = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed"}
-CHANGED_PARTS = ("prompt", "quality", "roles", "crops")
-KEY_HINTS = {
-    "K": "keep",
-    "R": "remove",
-    "F": "flag for somebody else",
-    "E": "edit the prompt",
-    "Esc": "leave a field",
-    "U": "undo",
-    "N": "next",
-    "P": "back",
-}
-Row = Mapping[str, Any]
+    serve(page, images, server=server, people=people, allow_anyone=allow_anyone, on_ready=on_ready)
 
 
 @dataclass(frozen=True)

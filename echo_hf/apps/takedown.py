@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import find_complete_folder, replace_file
+from echo_hf._infra.atomic import find_complete, replace_file
 from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as COLLECTED
@@ -47,10 +47,19 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Notice
-from echo_hf.report.analysis.result import ANALYSIS_FILE as ANALYSIS_FILE
+from echo_hf.report.analysis.result import ANALYSIS_FILE
 from echo_hf.systems.journal import drop_samples, lock_run, open_journals
 
 HUMAN = "human"
+IMAGE_COLUMNS = ("input_images", "output_images")
+# What is quickly made anew, and may hold a post that has left all else: errors repeat what was
+# asked.
+TRACE_FILES = ("cache", f"{LOG_FILE}*", ".*.partial")
+# Made anew by the next build; answers for replay and results may hold what was said of the posts.
+DERIVED_FILES = (
+    *("release", "previous", "stages", "report", "release.built", "responses.parquet"),
+    *("results.json", ANALYSIS_FILE, AGREEMENT_FILE, "keywords.json", "keywords.svg"),
+)
 
 
 def remove_rows(root: Path, samples: Collection[str]) -> None:
@@ -85,15 +94,6 @@ def _list_run_tables(root: Path) -> list[Path]:
     return [path for path in paths if path.exists()]
 
 
-IMAGE_COLUMNS = ("input_images", "output_images")
-# What is quickly made anew, and may hold a post that has left all else: errors repeat what was
-# asked.
-TRACE_FILES = ("cache", f"{LOG_FILE}*", ".*.partial")
-# Made anew by the next build; answers for replay and results may hold what was said of the posts.
-DERIVED_FILES = (
-    *("release", "previous", "stages", "report", "release.built", "responses.parquet"),
-    *("results.json", ANALYSIS_FILE, AGREEMENT_FILE, "keywords.json", "keywords.svg"),
-)
 Row = dict[str, Any]
 
 
@@ -217,9 +217,7 @@ def _find_content(
 
 def _list_tables(*folders: Path) -> list[Path]:
     return [
-        file
-        for folder in folders
-        for file in sorted(find_complete_folder(folder).glob("*/*.parquet"))
+        file for folder in folders for file in sorted(find_complete(folder).glob("*/*.parquet"))
     ]
 
 

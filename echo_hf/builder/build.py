@@ -39,13 +39,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Shard
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS, RELEASE_CONFIGS
-from echo_hf.engines.base import (
-    Engine,
-    RunEngines,
-    check_engine_installed,
-    check_sees_images,
-    is_abstaining,
-)
+from echo_hf.engines.base import Engine, RunEngines, abstains, check_installed, check_vision
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import ReleaseError, RunError, SourceError
@@ -62,13 +56,7 @@ from echo_hf.pipeline.result import ISSUE_COLUMNS, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.runner import LOCAL, Runner, make_runner
 from echo_hf.pipeline.runs import open_run_folder
-from echo_hf.pipeline.stage import (
-    ModelStage,
-    Stage,
-    combine_fingerprints,
-    compute_fingerprint,
-    table_bytes,
-)
+from echo_hf.pipeline.stage import ModelStage, Stage, compute_fingerprint, join_digests, table_bytes
 from echo_hf.pipeline.stage_runner import iterate_keyed_requests, run_stage
 from echo_hf.reasons import FOR_ANALYSIS, STAGE_MEANINGS, Failed, LeftOut
 from echo_hf.samples.threads import find_roots
@@ -114,9 +102,9 @@ class BuildRun:
                     image_engines.append((name, engine))
         check_gpu_memory(asked_engines, estimates=False)
         for choice in asked_engines.values():
-            check_engine_installed(choice.kind)
+            check_installed(choice.kind)
         for name, engine in image_engines:
-            check_sees_images(engine, f"stage {name!r}")
+            check_vision(engine, f"stage {name!r}")
         result: StageResult | None = None
         for name in stages_until(until):
             if result is None:
@@ -165,7 +153,7 @@ class BuildRun:
             self.folder.responses.unlink(missing_ok=True)
         tables = select_released_tables(self.folder.root, samples)
         facts = self._facts(results, samples, {**tables.left_out, **left_out})
-        built_from = combine_fingerprints(
+        built_from = join_digests(
             split_samples._fingerprint,
             *map(compute_fingerprint, tables.configs.values()),
             repr(facts),
@@ -297,7 +285,7 @@ class BuildRun:
         shutil.rmtree(cache, ignore_errors=True)
         places = arrow_rows(records, ["place"])["place"]
         needed = pc.or_(pc.is_in(places, inside), pc.invert(pc.is_in(places, outside)))
-        fingerprint = combine_fingerprints(records._fingerprint, str(shard))
+        fingerprint = join_digests(records._fingerprint, str(shard))
         rows = np.flatnonzero(needed.to_numpy())
         return records.select(rows, new_fingerprint=fingerprint), other_urls
 
@@ -383,7 +371,7 @@ class BuildRun:
             },
             provenance=provenance,
             languages=tuple(sorted(languages)),
-            rules_built=any(is_abstaining(origin["engine"]) for origin in provenance.values()),
+            rules_built=any(abstains(origin["engine"]) for origin in provenance.values()),
             rights=self.config.rights,
             removed_categories=tuple(map(str, self.config.stages.safety.remove)),
             metadata_stripper=STRIPPER if self._strips else None,
@@ -427,7 +415,7 @@ def add_post_columns(samples: Dataset, posts: Dataset) -> Dataset:
     for name in PRIMARY_POST_COLUMNS:
         table = table.set_column(table.column_names.index(name), name, rows[name].take(at))
     content = hashlib.sha256(table_bytes(table.select(PRIMARY_POST_COLUMNS))).hexdigest()
-    return Dataset(table, fingerprint=combine_fingerprints(samples._fingerprint, content))
+    return Dataset(table, fingerprint=join_digests(samples._fingerprint, content))
 
 
 def split_release(samples: Dataset) -> dict[str, Dataset]:
@@ -586,7 +574,7 @@ def open_run(
     watch: ProgressListener | None = None,
 ) -> Iterator[BuildRun]:
     """Open a run over a config: lock its folder, and free its engines at the end."""
-    config = load_config(config).use_runner(runner)
+    config = load_config(config).run_by(runner)
     folder = open_run_folder(config, runs)
     watch = watch or NullProgress()
     with (

@@ -60,7 +60,7 @@ class RefreshLedger(Database):
     def read_gone(self, urls: Iterable[str]) -> dict[str, Missing]:
         """Return why posts are gone, by the last answer about each; the others are left out."""
         checks = ((url, self._find_check(url)) for url in urls)
-        with self.open():
+        with self.connect():
             return {url: Missing(check[1]) for url, check in checks if check and check[1]}
 
     def _find_check(self, url: str) -> tuple[Any, ...] | None:

@@ -12,7 +12,7 @@ from typing import Any, Self
 from datasets import Dataset
 
 from echo_hf.config.checks import EngineChoice
-from echo_hf.engines.base import Completion, Engine, Request, is_abstaining, make_engine
+from echo_hf.engines.base import Completion, Engine, Request, abstains, make_engine
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import CARD, MANIFEST, StageOrigin
 from echo_hf.hub.release import read_release
@@ -69,7 +69,7 @@ def import_answers(
             pairs = zip(keys, requests, strict=True)
             new = {key: request for key, request in pairs if key not in seen_keys}
             seen_keys.update(new)
-            records = store.read_records(list(new))
+            records = store.records(list(new))
             stored = store.get(list(new))
             answered = {
                 key for key, answer in stored.items() if answer.is_answer or records[key].readable
@@ -100,9 +100,9 @@ class ReplayedRelease:
 
     def engine(self, stage: str, choice: EngineChoice) -> Engine:
         origin = self.origins.get(stage)
-        kind = choice.kind if is_abstaining({"kind": choice.kind}) else "not recorded"
+        kind = choice.kind if abstains({"kind": choice.kind}) else "not recorded"
         signature: Mapping[str, Any] = (origin and origin.engine) or {"kind": kind}
-        if not is_abstaining(signature):
+        if not abstains(signature):
             return ReplayEngine(signature)
         # Releases hold no answers of engines without a model: they answer anew.
         options = choice.options if choice.kind == signature["kind"] else {}

@@ -9,17 +9,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from echo_hf._infra.atomic import find_complete_folder
-from echo_hf._infra.text import MARK, format_count
+from echo_hf._infra.atomic import find_complete
+from echo_hf._infra.text import MARK, pluralize
 from echo_hf.builder.build import BuildRun, open_run
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import (
     DECISIONS_FILE,
@@ -35,20 +35,19 @@ from echo_hf.curate.decisions import (
 from echo_hf.curate.edits import SampleEdit, apply_changes, apply_decisions, check_edit
 from echo_hf.curate.privacy import CLEANED_SAMPLES, replace_with_cleaned
 from echo_hf.curate.splits import Splits
-from echo_hf.errors import ReviewError, RunError, describe_unknown
+from echo_hf.errors import ReviewError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Doubt, Notice, Reject, Status
 from echo_hf.samples.boxes import REPAIRED_NOTICES, Convention
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.held_boxes import StoredBoxes
 from echo_hf.samples.spans import squeeze
-from echo_hf.tables import SAMPLES
+from echo_hf.tables import SAMPLES, Row
 
 REVIEWED_STAGE = "privacy"  # the stage whose samples are reviewed
 CONTEXT_STAGE = "safety"  # the last stage whose samples have their posts
 NOTICE_STAGES = ("roles", "screenshots", "feedback", "safety", "privacy")
 DECISIONS = get_args(DecisionKind)
-Row = Mapping[str, Any]
 SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
 MANY_INPUTS = 5
 UNSPACED = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
@@ -90,7 +89,7 @@ class ReviewCase:
 
 def read_built_samples(run: BuildRun) -> pa.Table:
     """Read the samples of the last build, before the draw."""
-    file = find_complete_folder(run.folder.stage_folder(REVIEWED_STAGE)) / "kept.parquet"
+    file = find_complete(run.folder.stage_folder(REVIEWED_STAGE)) / "kept.parquet"
     if not file.exists():
         raise RunError(
             f"{str(run.folder.root)!r} has no samples to review: run `echo-hf build` first"
@@ -137,7 +136,7 @@ def build_decision(
     at: datetime.datetime | None = None,
 ) -> Decision:
     if kind not in DECISIONS:
-        raise ReviewError(describe_unknown("decision", kind, DECISIONS))
+        raise ReviewError(unknown("decision", kind, DECISIONS))
     decided_at = at or datetime.datetime.now(datetime.UTC)
     edited_row = apply_changes(row, changes)[0] if changes else row
     values = {
@@ -156,7 +155,7 @@ def build_decision(
     try:
         return Decision.model_validate(values)
     except ValidationError as error:
-        raise ReviewError(describe_first_error(error, f"sample {row['id']!r}", Decision)) from None
+        raise ReviewError(first_error(error, f"sample {row['id']!r}", Decision)) from None
 
 
 def build_boxes_edit(row: Row, convention: Convention) -> SampleEdit:
@@ -186,7 +185,7 @@ def build_box_changes(
 
 
 def _read(run: BuildRun, stage: str, *columns: str, part: str = "kept") -> list[Row]:
-    file = find_complete_folder(run.folder.stage_folder(stage)) / f"{part}.parquet"
+    file = find_complete(run.folder.stage_folder(stage)) / f"{part}.parquet"
     return pq.read_table(file, columns=list(columns)).to_pylist() if file.exists() else []
 
 
@@ -298,7 +297,7 @@ def _decide_boxes(
     """Return an edit of each sample whose stored boxes fit the convention and nobody decided on."""
     conventions = [str(convention) for convention in Convention]
     if boxes not in conventions:
-        raise ReviewError(describe_unknown("convention", boxes, conventions))
+        raise ReviewError(unknown("convention", boxes, conventions))
     uncut_cases = [case for case in cases.values() if StoredBoxes.from_sample(case.row)]
     if not uncut_cases:
         raise ReviewError("no boxes wait for a convention: there is nothing to read")
@@ -313,7 +312,7 @@ def _decide_boxes(
             )
     if not new:
         raise ReviewError(
-            f"of {format_count(len(uncut_cases), 'sample')} with boxes that wait, none can be cut "
+            f"of {pluralize(len(uncut_cases), 'sample')} with boxes that wait, none can be cut "
             f"as {boxes}: somebody decided on it, or its boxes cannot be right; `echo-hf review "
             "--app` shows them"
         )
@@ -383,7 +382,7 @@ def _list_checks(row: Row) -> list[str]:
         (not row["output_images"], "no output: nothing shows what the target made of it"),
         (row["prompt_modified"], "the prompt has words that nobody wrote in the thread"),
         (row["prompt_fill_blank"], "a template's blanks were filled in: compare with the output"),
-        (is_short, f"a prompt of {format_count(words, 'word')}: is it the whole task?"),
+        (is_short, f"a prompt of {pluralize(words, 'word')}: is it the whole task?"),
         (words > LONG_PROMPT, f"a prompt of {words} words: is all of it the task?"),
         (inputs >= MANY_INPUTS, f"{inputs} inputs: is each of them given to the model?"),
     )

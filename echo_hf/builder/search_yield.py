@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.text import clean_text, format_percent
+from echo_hf._infra.text import clean, percent
 from echo_hf.builder.build import read_stage
 from echo_hf.builder.gold.measures import wilson_interval
 from echo_hf.config.collection import Search, phase_dates
@@ -168,7 +168,7 @@ def render_yield_plot(yields: SearchYields) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"plain": clean_text, "percent": format_percent}
+    environment.filters |= {"plain": clean, "percent": percent}
     return environment.from_string(TEMPLATE.read_text("utf-8")).render(
         rows=[yields.together, *yields.keywords[:MAX_PLOTTED_TERMS]],
         terms=len(yields.keywords),

@@ -22,7 +22,7 @@ from echo_hf.collect.fetch import FETCH_LEDGER_FILE, FetchLedger
 from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, read_tombstones
 from echo_hf.config.loading import Config, load_config, parse_config
 from echo_hf.config.sections import Shard
-from echo_hf.engines.base import Engine, RunEngines, is_abstaining
+from echo_hf.engines.base import Engine, RunEngines, abstains
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.release import Release
 from echo_hf.pipeline.progress import ProgressListener
@@ -181,7 +181,7 @@ class _ReplayEngines(RunEngines):
 
     def use(self, name: str) -> Engine:
         signature = self._signatures[name]
-        return super().use(name) if is_abstaining(signature) else ReplayEngine(signature)
+        return super().use(name) if abstains(signature) else ReplayEngine(signature)
 
 
 def _run_and_take(run: BuildRun, until: str, places: Sequence[RunFolder]) -> Iterator[StageResult]:

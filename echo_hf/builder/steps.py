@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from echo_hf.errors import StageError, describe_unknown
+from echo_hf.errors import StageError, unknown
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.stage import Stage
@@ -38,5 +38,5 @@ def load_stage_class(name: str) -> type[Stage]:
 def stages_until(name: str) -> tuple[str, ...]:
     """Return the stages up to one, itself included."""
     if name not in STEPS:
-        raise StageError(describe_unknown("stage", name, STAGES))
+        raise StageError(unknown("stage", name, STAGES))
     return STAGES[: STAGES.index(name) + 1]

@@ -12,8 +12,8 @@ from typing import Any
 from huggingface_hub import HfApi
 from pydantic import ValidationError
 
-from echo_hf._infra.text import format_count
-from echo_hf.config.checks import describe_first_error
+from echo_hf._infra.text import pluralize
+from echo_hf.config.checks import first_error
 from echo_hf.config.collection import Search, phase_dates
 from echo_hf.config.loading import load_config
 from echo_hf.config.sections import ReleaseOptions, Target
@@ -71,7 +71,7 @@ def derive_config(
     try:
         target = Target.model_validate(values).model_dump(mode="json", exclude_none=True)
     except ValidationError as error:
-        raise ConfigError(describe_first_error(error, "--next", Target)) from None
+        raise ConfigError(first_error(error, "--next", Target)) from None
     if released is None:
         target["released"] = DAY_PLACEHOLDER
         remarks.append("target.released: fill in the day of the release; nothing is built without")
@@ -134,7 +134,7 @@ def _read_run(folder: Path) -> PreviousRelease:
         remarks.append(f"analysis.before: {str(folder)!r} holds no release to compare with")
     if files := sum(entry.search is None for entry in config.posts):
         remarks.append(
-            f"posts: {format_count(files, 'file')} of posts about {config.target.name} left out"
+            f"posts: {pluralize(files, 'file')} of posts about {config.target.name} left out"
         )
     if file_systems := [system.name for system in config.systems if system.adapter == "files"]:
         remarks.append(f"systems: the images of {', '.join(file_systems)} are of the last samples")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from echo_hf._infra.console import make_console, print_line
-from echo_hf._infra.text import format_count
+from echo_hf._infra.console import make_console, say
+from echo_hf._infra.text import pluralize
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli.verb import (
     Again,
@@ -162,8 +162,8 @@ def _build_shard(config: Path, part: str, runs: Path | None, runner: str | None)
     tally = results[0].stats.tally
     posts = f"{tally['posts']:,} of {tally['posts'] + tally['in_other_shards']:,} posts"
     pattern = folder.root.with_name(folder.root.name.replace(f"-{index}-of-", "-*-of-"))
-    print_line(watch.console, f"\npart {index} of {count}: {posts}, in {folder.root}")
-    print_line(watch.console, f"when all parts are done: echo-hf merge {pattern}")
+    say(watch.console, f"\npart {index} of {count}: {posts}, in {folder.root}")
+    say(watch.console, f"when all parts are done: echo-hf merge {pattern}")
     return _build_payload(watch)
 
 
@@ -224,7 +224,7 @@ def _show_planned(config: Path, runs: Path | None) -> Payload:
     posts, planned = plan_build(config, runs=runs)
     tail = "; nothing is left to ask a model" if posts and not planned else ""
     remainder_line = tail if posts else ": run `echo-hf collect` first"
-    print_line(console, f"{format_count(posts, 'post')}{remainder_line}")
+    say(console, f"{pluralize(posts, 'post')}{remainder_line}")
     if planned:
         show_stages(console, planned)
     console.print("nothing was asked: leave out --dry-run to build")
@@ -258,7 +258,7 @@ def update(
     options |= {"again": again, "keep_going": keep_going}
     with open_progress() as watch:
         updated = updates.update(config, **options, with_responses=with_responses, watch=watch)
-    calls = [f"{format_count(updated.calls_made, 'call')} made"] if updated.calls_made else []
+    calls = [f"{pluralize(updated.calls_made, 'call')} made"] if updated.calls_made else []
     calls += (
         [f"{updated.reused_answers:,} answers of earlier runs used again"]
         if updated.reused_answers
@@ -268,7 +268,7 @@ def update(
     payload = _show_release(watch, updated.release, config, *lines, runs=runs)
     difference = compared(updated.previous, updated.release.path) if updated.previous else None
     if difference is not None:
-        print_line(watch.console, f"the one before: {updated.previous}")
+        say(watch.console, f"the one before: {updated.previous}")
         (show_diff if watch.details else show_change)(watch.console, difference)
     elif not updated.changed:
         watch.console.print("nothing changed: it is the one that was there")
@@ -295,7 +295,7 @@ def _show_release(
     deviations = find_differences(load_config(config))
     show_build(watch, rows, deviations, config, locate(config, runs))
     for line in (*lines, f"release: {relative_to_cwd(release.path)}"):
-        print_line(watch.console, line)
+        say(watch.console, line)
     unlike = [deviation._asdict() for deviation in deviations]
     return {"path": release.path, "stages": watch.stats, "samples": rows, "unlike_paper": unlike}
 
@@ -307,7 +307,7 @@ def _print_next_step(watch: TerminalProgress, release: Release) -> None:
     configs = release.manifest.configs
     if any(configs[name].rows for name in BENCHMARKS if name in configs):
         run = shlex.quote(str(relative_to_cwd(release.path.parent)))
-        print_line(watch.console, f"next: echo-hf eval {run} --images NAME=FOLDER")
+        say(watch.console, f"next: echo-hf eval {run} --images NAME=FOLDER")
 
 
 def why(
@@ -429,10 +429,8 @@ def review(
         details: Payload = {"boxes": boxes, "note": note, "reviewer": reviewer}
         decided_samples = reviews.decide(config, **ids, **details, runs=runs)
         for decision in decided_samples:
-            print_line(console, f"{decision.decision}  {decision.id}")
-        print_line(
-            console, f"written down; what makes it count: echo-hf build {locate(config, runs)}"
-        )
+            say(console, f"{decision.decision}  {decision.id}")
+        say(console, f"written down; what makes it count: echo-hf build {locate(config, runs)}")
         return {"decisions": [decision.model_dump(mode="json") for decision in decided_samples]}
     if app:
         from echo_hf.apps.page import ServerAddress, check_apps_installed
@@ -443,19 +441,21 @@ def review(
         desk = open_review(config, runs=runs)
 
         def announce(address: str) -> None:
-            print_line(console, f"{len(desk.cases):,} samples to review at {address}")
-            print_line(console, "Ctrl-C ends it; every decision is written down")
+            say(console, f"{len(desk.cases):,} samples to review at {address}")
+            say(console, "Ctrl-C ends it; every decision is written down")
 
         try:
-            place = ServerAddress(host, port)
-            reviewed(desk, place=place, people=people or (), anyone=anyone, ready=announce)
+            server = ServerAddress(host, port)
+            reviewed(
+                desk, server=server, people=people or (), allow_anyone=anyone, on_ready=announce
+            )
         finally:
-            print_line(console, f"what makes it count: echo-hf build {locate(config, runs)}")
+            say(console, f"what makes it count: echo-hf build {locate(config, runs)}")
         return {}
     if gold is not None:
         exported = export_gold(config, gold, runs=runs)
         for line in exported.describe():
-            print_line(console, line)
+            say(console, line)
         return {"path": gold, **vars(exported)}
     open_reviews = reviews.open_reviews(config, runs=runs)
     show_open(console, open_reviews, locate(config, runs))

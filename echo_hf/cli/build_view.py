@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, make_table, print_line, print_marked
-from echo_hf._infra.text import clean_text, format_count, format_percent
+from echo_hf._infra.console import MORE_OPTION, make_table, say, say_under
+from echo_hf._infra.text import clean, percent, pluralize
 from echo_hf.cli.progress import MAX_REMARK_CHARACTERS, TerminalProgress
 from echo_hf.reasons import Doubt, Failed, RefreshEnd
 
@@ -43,6 +43,28 @@ MAX_TERM_CHARACTERS = 24
 MAX_URLS = 10
 LOW_YIELD = 0.1  # samples of posts: what rules read of posts that people write as they like
 ENGINE_HINT = "names one: `echo-hf engines`"
+MAX_IDS = 5
+MAX_MOVERS = 3
+MOVERS_HEADING = "what moved most, in points"
+COLORS = {"added": "green", "removed": "red", "changed": "yellow", "moved": "yellow"}
+STILL_LOADABLE = (
+    "anyone who knows a commit's hash can load it until the history of the repository is squashed "
+    "(huggingface_hub's super_squash_history)"
+)
+MIN_RELIABLE_N = 30
+MAX_ERROR_CHARACTERS = 200
+MAX_PROMPT_CHARACTERS = 160
+HALVES = {"held_out": "held-out half", "tune": "half for tuning", "all": "both halves"}
+WILSON = (
+    "Intervals are at 95 %: Wilson's for shares, which takes the items (n) as independent although "
+    "those of one thread are alike"
+)
+BOOTSTRAP = "; for similarity a bootstrap over threads"
+COVERAGE = (
+    "Coverage is the share of what people wrote down that got an answer; what got none counts "
+    "neither as right nor as wrong in %, and as wrong in strict % (- for a precision, where "
+    "nothing can be missing)."
+)
 
 
 def show_build(
@@ -56,38 +78,32 @@ def show_build(
     console, stats = watch.console, watch.stats
     if watch.details:
         for sentence in watch.list_headlines():
-            print_line(console, sentence)
+            say(console, sentence)
         if unlike:
-            print_line(console, "unlike the paper", "bold")
+            say(console, "unlike the paper", "bold")
         for difference in unlike:
-            print_line(console, difference.what)
+            say(console, difference.what)
             console.print(Padding(Text(difference.why, "dim"), (0, 0, 0, 4)))
         return
-    print_line(console, format_funnel(stats, rows), "bold")
+    say(console, format_funnel(stats, rows), "bold")
     losses = watch.collect_losses()
     watch.show_losses([loss for loss in losses if loss.reason != Failed.NEEDS_MODEL])
     for stage in stats:
         if stage.stage == "splits" and (waiting := stage.tally.get("to_review", 0)):
-            waiting_samples = f"{format_count(waiting, 'sample')} with personal data to review"
-            print_line(console, f"{waiting_samples}: echo-hf review {command}", "yellow")
+            waiting_samples = f"{pluralize(waiting, 'sample')} with personal data to review"
+            say(console, f"{waiting_samples}: echo-hf review {command}", "yellow")
         if doubts := sum(stage.noted.get(doubt, 0) for doubt in Doubt):
-            print_line(
-                console,
-                f"{format_count(doubts, 'doubt')} to review: echo-hf review {command}",
-                "dim",
-            )
+            say(console, f"{pluralize(doubts, 'doubt')} to review: echo-hf review {command}", "dim")
     posts = sum(stage.kept for stage in stats if stage.stage == "collect")
     if unanswered := ", ".join(str(loss) for loss in losses if loss.reason == Failed.NEEDS_MODEL):
         is_low = rows.get("analysis", 0) < LOW_YIELD * posts
         if is_low:
-            print_line(console, "rules read few of these posts: most need a model", "yellow")
+            say(console, "rules read few of these posts: most need a model", "yellow")
         message = f"questions on {unanswered}; `engines` in {config} {ENGINE_HINT}"
-        print_marked(console, "for a model:", message, "dim")
+        say_under(console, "for a model:", message, "dim")
     if unlike:
-        print_line(
-            console,
-            f"unlike the paper in {format_count(len(unlike), 'choice')}: {MORE_OPTION}",
-            "dim",
+        say(
+            console, f"unlike the paper in {pluralize(len(unlike), 'choice')}: {MORE_OPTION}", "dim"
         )
 
 
@@ -97,7 +113,7 @@ def show_partial_build(watch: TerminalProgress, command: str) -> None:
         for stage in watch.stats:
             watch.show_line(stage)
         watch.show_losses(watch.collect_losses())
-    print_line(watch.console, f"next: echo-hf build {command}")
+    say(watch.console, f"next: echo-hf build {command}")
 
 
 def format_funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
@@ -112,11 +128,11 @@ def format_funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
     from echo_hf.curate.splits import BENCHMARKS  # which loads the tables
 
     counts = [
-        format_count(stage.kept, stage.makes.removesuffix("s"))
+        pluralize(stage.kept, stage.makes.removesuffix("s"))
         for stage in stats
         if stage.stage in ("collect", "threads")
     ]
-    counts.append(format_count(rows.get("analysis", 0), "sample"))
+    counts.append(pluralize(rows.get("analysis", 0), "sample"))
     tasks = {name: rows[name] for name in BENCHMARKS if rows.get(name)}
     parts = " and ".join(f"{count:,} {name}" for name, count in tasks.items())
     noun = "task" if sum(tasks.values()) == 1 else "tasks"
@@ -135,13 +151,13 @@ def show_changes(console: Console, changes: Sequence[StageDifference]) -> None:
         if len(names) > 1:
             parts = ", ".join(change.field for change in fields)
             merged = fields[0]._replace(field=f"{parts} ({', '.join(names)})")
-            print_line(console, merged.sentence, "bold")
+            say(console, merged.sentence, "bold")
         for change in fields:
             if len(names) == 1:
-                print_line(console, change.sentence, "bold")
+                say(console, change.sentence, "bold")
             for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
                 if text:
-                    print_marked(console, f"  {sign}", text, style)
+                    say_under(console, f"  {sign}", text, style)
 
 
 def show_plan(
@@ -153,7 +169,7 @@ def show_plan(
 ) -> None:
     for platform, search in searches.items():
         own = [query for query in queries if query.platform == platform]
-        print_line(console, f"\n{platform}: {len(own):,} queries", "bold")
+        say(console, f"\n{platform}: {len(own):,} queries", "bold")
         groups: dict[object, list[PlannedQuery]] = {}
         for query in own:
             key = id(query) if in_full else (query.query.phase, query.query.question.about[0])
@@ -162,7 +178,7 @@ def show_plan(
         rows = (_plan_row(group, search, in_full=in_full) for group in groups.values())
         console.print(make_table("#", *text_columns, *PLAN_HEADINGS, left=text_columns, rows=rows))
         for line in _format_plan(own, search):
-            print_line(console, line)
+            say(console, line)
 
 
 def _plan_row(group: Sequence[PlannedQuery], search: Search, *, in_full: bool) -> tuple[str, ...]:
@@ -222,16 +238,14 @@ def show_crawls(console: Console, crawls: Sequence[CrawlStats]) -> None:
     for crawl in crawls:
         console.print(Text(f"\n{crawl.platform}", "bold"), end=" ")
         for line in format_crawl(crawl):
-            print_line(console, clean_text(line, MAX_REMARK_CHARACTERS))
+            say(console, clean(line, MAX_REMARK_CHARACTERS))
     if crawls:
         console.print()
 
 
 def format_crawl(stats: CrawlStats) -> Iterator[str]:
     share, spent = stats.missed_by_terms, stats.spent
-    missed = (
-        "" if share is None else f" ({format_percent(share)} that terms alone would have missed)"
-    )
+    missed = "" if share is None else f" ({percent(share)} that terms alone would have missed)"
     yield f"{stats.by_terms:,} posts by search terms, {stats.by_replies:,} more by replies{missed}"
     if stats.missing:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in stats.missing.items())
@@ -253,53 +267,43 @@ def format_crawl(stats: CrawlStats) -> Iterator[str]:
 def show_yields(console: Console, written: SavedYields) -> None:
     yields, rows = written.yields, []
     for term in (*yields.keywords[:MAX_TERMS], yields.together):
-        name = (
-            "all terms" if term.keyword is None else clean_text(term.keyword, MAX_TERM_CHARACTERS)
-        )
+        name = "all terms" if term.keyword is None else clean(term.keyword, MAX_TERM_CHARACTERS)
         alone = "" if term.keyword is None else f"{term.total.alone_passed:,}"
         half = NOTHING if term.half_by_day is None else f"day {term.half_by_day:,}"
         rows.append((name, *_format_yield(term.total), alone, half))
     console.print(make_table("term", *YIELD_HEADINGS, "alone", "half by", rows=rows))
-    print_line(console, "alone: posts on topic that no other term found")
-    print_line(
-        console, "half by: by the end of that day after the release, half of them were written\n"
-    )
+    say(console, "alone: posts on topic that no other term found")
+    say(console, "half by: by the end of that day after the release, half of them were written\n")
     if len(yields.keywords) > MAX_TERMS:
-        print_line(console, f"{len(yields.keywords) - MAX_TERMS:,} more terms stand in the file")
+        say(console, f"{len(yields.keywords) - MAX_TERMS:,} more terms stand in the file")
     days = zip(yields.windows, yields.together.windows, strict=True)
     by_day = [(window.name, *_format_yield(counts)) for window, counts in days if counts.found]
     console.print(make_table("day", *YIELD_HEADINGS, rows=by_day))
     came_along = f"{yields.came_along:,} posts came along without a search"
-    print_line(console, f"{came_along}, of {yields.unknown:,} nobody says what found them")
-    print_line(console, f"all figures: {written.figures}")
-    print_line(console, f"as an image: {written.plot}")
+    say(console, f"{came_along}, of {yields.unknown:,} nobody says what found them")
+    say(console, f"all figures: {written.figures}")
+    say(console, f"as an image: {written.plot}")
 
 
 def _format_yield(term: SearchYield) -> tuple[str, ...]:
     bounds = term.interval
     ends = NOTHING if bounds is None else f"{100 * bounds[0]:.0f} to {100 * bounds[1]:.0f} %"
-    return (
-        f"{term.found:,}",
-        f"{term.scored:,}",
-        f"{term.passed:,}",
-        format_percent(term.share),
-        ends,
-    )
+    return (f"{term.found:,}", f"{term.scored:,}", f"{term.passed:,}", percent(term.share), ends)
 
 
 def show_refresh(console: Console, refreshed: RefreshResult) -> None:
     for platform in refreshed.platforms:
         for line in format_refreshed(platform):
-            print_line(console, line)
+            say(console, line)
         for url in list(platform.gone)[:MAX_URLS]:
-            print_line(console, f"  {platform.gone[url]:<12}{url}", "dim")
+            say(console, f"  {platform.gone[url]:<12}{url}", "dim")
         if len(platform.gone) > MAX_URLS:
-            print_line(console, f"  and {len(platform.gone) - MAX_URLS:,} more", "dim")
+            say(console, f"  and {len(platform.gone) - MAX_URLS:,} more", "dim")
     if refreshed.unasked:
         unasked = ", ".join(
-            f"{count:,} of {clean_text(name)}" for name, count in refreshed.unasked.items()
+            f"{count:,} of {clean(name)}" for name, count in refreshed.unasked.items()
         )
-        print_line(console, f"posts that nobody was asked about: {unasked}")
+        say(console, f"posts that nobody was asked about: {unasked}")
 
 
 def format_refreshed(refreshed: PlatformRefresh) -> Iterator[str]:
@@ -325,15 +329,12 @@ def show_removal(console: Console, removal: Removal, config: str) -> None:
         "image": removal.images,
         "stored answer": removal.answers,
     }
-    went = ", ".join(format_count(count, noun) for noun, count in parts.items() if count)
+    went = ", ".join(pluralize(count, noun) for noun, count in parts.items() if count)
     of_all = "" if removal.posts == len(removal.urls) else f" of {len(removal.urls):,}"
-    lines = [
-        f"forgotten: {format_count(removal.posts, 'post')}{of_all}{f', with {went}' if went else ''}"
-    ]
+    also = f", with {went}" if went else ""
+    lines = [f"forgotten: {pluralize(removal.posts, 'post')}{of_all}{also}"]
     if removal.pages:
-        lines.append(
-            f"{format_count(removal.pages, 'stored page')} of platforms lost their content"
-        )
+        lines.append(f"{pluralize(removal.pages, 'stored page')} of platforms lost their content")
     hint = "is that how your posts spell it? It will not be collected"
     lines += [f"nothing here was at {url}: {hint}" for url in removal.unknown]
     lines += [f"still in {place}: edit that file, it is yours" for place in removal.left_in]
@@ -343,17 +344,7 @@ def show_removal(console: Console, removal: Removal, config: str) -> None:
         "it there"
     )
     for line in (*lines, f"next: echo-hf build {config}"):
-        print_line(console, line)
-
-
-MAX_IDS = 5
-MAX_MOVERS = 3
-MOVERS_HEADING = "what moved most, in points"
-COLORS = {"added": "green", "removed": "red", "changed": "yellow", "moved": "yellow"}
-STILL_LOADABLE = (
-    "anyone who knows a commit's hash can load it until the history of the repository is squashed "
-    "(huggingface_hub's super_squash_history)"
-)
+        say(console, line)
 
 
 def show_change(console: Console, difference: ReleaseDiff) -> None:
@@ -363,24 +354,20 @@ def show_change(console: Console, difference: ReleaseDiff) -> None:
     counts |= {"changed": changed, "equal": difference.equal}
     summary = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
     causes = ", ".join(f"{count:,} by {cause}" for cause, count in difference.causes.items())
-    print_line(console, f"samples: {summary}{f' ({causes})' if causes else ''}: {MORE_OPTION}")
+    say(console, f"samples: {summary}{f' ({causes})' if causes else ''}: {MORE_OPTION}")
 
 
 def show_diff(console: Console, difference: ReleaseDiff) -> None:
     console.print(
-        Text.assemble((clean_text(difference.a), "bold"), " → ", (clean_text(difference.b), "bold"))
+        Text.assemble((clean(difference.a), "bold"), " → ", (clean(difference.b), "bold"))
     )
     if len(set(difference.targets)) > 1:
-        print_line(
-            console,
-            f"of different targets: {clean_text(' and '.join(difference.targets))}",
-            "yellow",
-        )
+        say(console, f"of different targets: {clean(' and '.join(difference.targets))}", "yellow")
     rows = make_table("config", "before", "now", "", left=[""])
     for name, change in difference.configs.items():
         counts = (NOTHING if count is None else f"{count:,}" for count in (change.a, change.b))
         rows.add_row(
-            Text(clean_text(name)), *counts, Text("the same rows" if change.equal else "", "dim")
+            Text(clean(name)), *counts, Text("the same rows" if change.equal else "", "dim")
         )
     samples = make_table("", "count", "which", left=["which"])
     changed = [
@@ -400,21 +387,21 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
         causes.add_row(str(cause), f"{count:,}", Text(cause.meaning, "dim"))
     stages = make_table("stage", "in what", left=["in what"])
     for stage in difference.stages:
-        stages.add_row(Text(clean_text(stage.stage)), Text(_format_stage_change(stage)))
+        stages.add_row(Text(clean(stage.stage)), Text(_format_stage_change(stage)))
     drift = make_table("of", "distance", "before", "now", MOVERS_HEADING, left=[MOVERS_HEADING])
     for name, drift_of in difference.drift.items():
         if not drift_of.a and not drift_of.b:
             continue
         distance = "not counted" if drift_of.distance is None else f"{drift_of.distance:.3f}"
         movers = [
-            Text(f"{clean_text(mover.name)} {100 * mover.change:+.1f}", _get_color(mover.change))
+            Text(f"{clean(mover.name)} {100 * mover.change:+.1f}", _get_color(mover.change))
             for mover in drift_of.movers[:MAX_MOVERS]
         ]
         drift.add_row(name, distance, f"{drift_of.a:,}", f"{drift_of.b:,}", Text(", ").join(movers))
     parts = {"rows": rows, "samples": samples, "why samples changed": causes}
     for title, part in {**parts, "stages that differ": stages, "drift": drift}.items():
         if part.row_count:
-            print_line(console, f"\n{title}", "bold")
+            say(console, f"\n{title}", "bold")
             console.print(part)
     console.print()
     for config, shared in difference.scores.configs.items():
@@ -430,7 +417,7 @@ def _get_color(change: float) -> str:
 
 def _format_ids(ids: Sequence[str]) -> Text:
     tail = f" and {len(ids) - MAX_IDS:,} more" if len(ids) > MAX_IDS else ""
-    return Text(f"{', '.join(map(clean_text, ids[:MAX_IDS]))}{tail}", "dim")
+    return Text(f"{', '.join(map(clean, ids[:MAX_IDS]))}{tail}", "dim")
 
 
 def _format_stage_change(change: StageChange) -> str:
@@ -440,7 +427,7 @@ def _format_stage_change(change: StageChange) -> str:
 
     causes = ", ".join(change.causes)
     names = [(origin.engine or {}).get("model") for origin in (change.a, change.b)]
-    models = " → ".join(clean_text(str(name)) for name in names)
+    models = " → ".join(clean(str(name)) for name in names)
     return (
         f"{causes}: {models}" if Cause.MODEL in change.causes and names[0] != names[1] else causes
     )
@@ -454,18 +441,18 @@ def show_publication(console: Console, plan: PublishPlan) -> None:
     ]
     console.print(make_table("file", "size", "on the Hub", left=("on the Hub",), rows=rows))
     for path in plan.delete:
-        print_line(console, f"deleted there: {clean_text(path)}", "yellow")
+        say(console, f"deleted there: {clean(path)}", "yellow")
     sent = sum(plan.files[path] for path in plan.upload)
     place = f"{plan.repo_id}{', which is yet to be made' if plan.new else ''}"
-    files = format_count(len(plan.upload), "file")
-    print_line(console, f"{files}, {sent / 1e6:,.1f} MB, would be uploaded to {place}")
+    files = pluralize(len(plan.upload), "file")
+    say(console, f"{files}, {sent / 1e6:,.1f} MB, would be uploaded to {place}")
     if plan.tagged is None:
-        print_line(console, f"tag {plan.tag} would be set there")
+        say(console, f"tag {plan.tag} would be set there")
     elif plan.upload or plan.delete:
         message = f"tag {plan.tag} is on another commit ({plan.tagged[:10]}), and stays"
-        print_line(console, f"{message}: choose another --tag", "yellow")
+        say(console, f"{message}: choose another --tag", "yellow")
     else:
-        print_line(console, f"tag {plan.tag} is there already ({plan.tagged[:10]})")
+        say(console, f"tag {plan.tag} is there already ({plan.tagged[:10]})")
     console.print("nothing was sent: leave out --dry-run to publish")
 
 
@@ -483,37 +470,19 @@ def show_holding(
     for revision in holders:
         contents = f"{len(revision.samples)} samples and {revision.answers} stored answers"
         line = f"{revision.kind} {revision.revision} of {repo_id} still holds them in {contents}"
-        print_line(console, f"{line} (commit {revision.commit[:10]})")
+        say(console, f"{line} (commit {revision.commit[:10]})")
     if requests := [
         revision.revision for revision in holders if revision.revision.startswith("refs/")
     ]:
-        print_line(
-            console, f"close {', '.join(requests)} and delete its branch, on its page on the Hub"
-        )
+        say(console, f"close {', '.join(requests)} and delete its branch, on its page on the Hub")
     tags = [revision.revision for revision in holders if revision.kind == TAG_KIND]
     if delete:
         delete_tags(repo_id, tags, api=api)
         console.print(Text(f"deleted {len(tags)} tags: {', '.join(tags)}".rstrip(": ")))
     elif tags:
-        print_line(console, "next: publish the next release, then the same with --delete-tags")
+        say(console, "next: publish the next release, then the same with --delete-tags")
     if holders:
-        print_line(console, STILL_LOADABLE)
-
-
-MIN_RELIABLE_N = 30
-MAX_ERROR_CHARACTERS = 200
-MAX_PROMPT_CHARACTERS = 160
-HALVES = {"held_out": "held-out half", "tune": "half for tuning", "all": "both halves"}
-WILSON = (
-    "Intervals are at 95 %: Wilson's for shares, which takes the items (n) as independent although "
-    "those of one thread are alike"
-)
-BOOTSTRAP = "; for similarity a bootstrap over threads"
-COVERAGE = (
-    "Coverage is the share of what people wrote down that got an answer; what got none counts "
-    "neither as right nor as wrong in %, and as wrong in strict % (- for a precision, where "
-    "nothing can be missing)."
-)
+        say(console, STILL_LOADABLE)
 
 
 def show_check(console: Console, result: CheckResult) -> None:
@@ -532,8 +501,8 @@ def show_check(console: Console, result: CheckResult) -> None:
     engines = [f"{name} ({', '.join(stages)})" for name, stages in stages_by_engine.items()]
     source = f"{result.target} in {result.posts}, {HALVES[result.half]}"
     engine_names = ", ".join(engines if len(stages_by_engine) > 1 else stages_by_engine)
-    title = f"{engine_names} on {source}, {format_count(result.threads, 'thread')}"
-    console.print(Text(f"\n{clean_text(title, 400)}\n", "bold"))
+    title = f"{engine_names} on {source}, {pluralize(result.threads, 'thread')}"
+    console.print(Text(f"\n{clean(title, 400)}\n", "bold"))
     heads = ("stage", "measure", "%", "interval", "n", "coverage %", "strict %")
     console.print(make_table(*heads, left=["measure"], rows=rows))
     console.print()
@@ -567,7 +536,7 @@ def _format_footer(result: CheckResult) -> Iterator[str]:
 def show_boxes(console: Console, check: BoxesCheck) -> None:
     name = f"{check.engine.kind} {check.engine.options.get('model') or ''}".strip()
     basis = "assumed" if check.is_assumed else "known"
-    title = f"{clean_text(name, 400)}, asked for {check.asked} ({basis})"
+    title = f"{clean(name, 400)}, asked for {check.asked} ({basis})"
     console.print(Text(f"\n{title}\n", "bold"))
     shares = sorted(check.shared.items(), key=lambda pair: -pair[1])
     rows = [(convention, format_share(share)) for convention, share in shares]
@@ -575,12 +544,12 @@ def show_boxes(console: Console, check: BoxesCheck) -> None:
     console.print()
     if check.convention is None:
         message = f"it cannot be said: {check.answered} of {check.images} images were answered"
-        print_line(console, f"{message}, and no convention is clearly nearest", "yellow")
+        say(console, f"{message}, and no convention is clearly nearest", "yellow")
     elif check.convention == check.asked and not check.is_assumed:
-        print_line(console, f"it answers in {check.convention}, as is known of it")
+        say(console, f"it answers in {check.convention}, as is known of it")
     else:
-        print_line(console, f"it answers in {check.convention}")
-        print_line(console, f"next: coordinates: {check.convention} in the section of that engine")
+        say(console, f"it answers in {check.convention}")
+        say(console, f"next: coordinates: {check.convention} in the section of that engine")
 
 
 def show_errors(console: Console, result: CheckResult) -> None:
@@ -588,12 +557,12 @@ def show_errors(console: Console, result: CheckResult) -> None:
         if measure.errors:
             console.print()
             name = f"{measure.stage}, {measure.name.replace('_', ' ')}"
-            print_line(console, f"{name}: {len(measure.errors)} not right", "bold")
+            say(console, f"{name}: {len(measure.errors)} not right", "bold")
         for item in measure.errors:
-            print_line(console, f"  {clean_text(item.place, MAX_ERROR_CHARACTERS)}")
-            print_line(console, f"    expected {clean_text(item.expected, MAX_ERROR_CHARACTERS)}")
-            answer = clean_text(item.answer, MAX_ERROR_CHARACTERS) or "(nothing)"
-            print_line(console, f"    given    {answer}")
+            say(console, f"  {clean(item.place, MAX_ERROR_CHARACTERS)}")
+            say(console, f"    expected {clean(item.expected, MAX_ERROR_CHARACTERS)}")
+            answer = clean(item.answer, MAX_ERROR_CHARACTERS) or "(nothing)"
+            say(console, f"    given    {answer}")
 
 
 def format_share(value: float | None) -> str:
@@ -634,25 +603,21 @@ def check_as_json(result: CheckResult) -> dict[str, Any]:
 
 def show_open(console: Console, reviews: OpenReviews, config: str) -> None:
     for number in reviews.cut:
-        print_line(
-            console, f"{reviews.file}:{number} was cut short and does not count: decide again"
-        )
+        say(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
     for sample in reviews.open:
         title = Text.assemble((sample.id, "bold"), f"  {', '.join(sample.reasons)}")
         console.print(title, soft_wrap=True)
-        for line in (clean_text(sample.prompt, MAX_PROMPT_CHARACTERS), *sample.images):
-            print_line(console, f"  {line}")
+        for line in (clean(sample.prompt, MAX_PROMPT_CHARACTERS), *sample.images):
+            say(console, f"  {line}")
     count = len(reviews.open)
     if not count:
-        print_line(console, "nothing is open for review")
+        say(console, "nothing is open for review")
         return
     if waiting := sum(Doubt.ASSUMED_BOXES in sample.reasons for sample in reviews.open):
-        message = f"boxes of {format_count(waiting, 'sample')} wait for a convention"
-        print_line(
+        message = f"boxes of {pluralize(waiting, 'sample')} wait for a convention"
+        say(
             console,
             f"{message}: echo-hf review {config} --boxes CONVENTION, or --app shows them all",
         )
     subject = "1 sample is" if count == 1 else f"{count:,} samples are"
-    print_line(
-        console, f"{subject} open; decide with: echo-hf review {config} --keep ID --remove ID"
-    )
+    say(console, f"{subject} open; decide with: echo-hf review {config} --keep ID --remove ID")

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from echo_hf._infra.console import make_console, print_line
+from echo_hf._infra.console import make_console, say
 from echo_hf.cli.start import (
     compare_images,
     detect_engine,
@@ -43,10 +43,10 @@ def write_config(
     fields |= {"file": shlex.quote(str(path)), "schema": schema_uri()}
     text = Template(read_template(COMPARISON)).substitute(fields)
     for line in remarks:
-        print_line(make_console(), line)
+        say(make_console(), line)
     if old is None:
         path.write_text(text, "utf-8")
-        print_line(make_console(), f"wrote {path}: `echo-hf eval {fields['file']}` does the same")
+        say(make_console(), f"wrote {path}: `echo-hf eval {fields['file']}` does the same")
     elif differing := _list_differences(old, yaml.safe_load(text)):
         raise ConfigError(
             f"{str(path)!r} is there and has other {differing}: `echo-hf eval {fields['file']}` "
@@ -56,7 +56,6 @@ def write_config(
 
 
 def _name_comparison(benchmark: str) -> str:
-    """Name a comparison after its release."""
     repo_id, _, revision = benchmark.rpartition("@")
     is_folder = Path(benchmark).exists()
     try:

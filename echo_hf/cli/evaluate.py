@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from echo_hf._infra.console import make_console, print_line
-from echo_hf._infra.text import format_count
+from echo_hf._infra.console import make_console, say
+from echo_hf._infra.text import pluralize
 from echo_hf.cli.verb import (
     Again,
     Images,
@@ -31,7 +31,7 @@ from echo_hf.cli.verb import (
     open_progress,
     option,
 )
-from echo_hf.errors import ConfigError, describe_unknown
+from echo_hf.errors import ConfigError, unknown
 from echo_hf.reasons import Outcome
 
 if TYPE_CHECKING:
@@ -106,16 +106,16 @@ def eval_(
         options: Payload = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
         options |= {"budget_usd": budget, "dry_run": dry_run, "before": confirm, "watch": watch}
         options |= {"again": again, "keep_going": keep_going}
-        done = evaluate_systems(load_evaluation(config).use_runner(runner), **options)
+        done = evaluate_systems(load_evaluation(config).run_by(runner), **options)
     console = make_console()
     if done.results is None:
-        print_line(console, "nothing was asked: leave out --dry-run to begin")
+        say(console, "nothing was asked: leave out --dry-run to begin")
     else:
         (show_scores if console.details else show_board)(console, done.results.path)
-        print_line(console, f"report: {done.report}")
+        say(console, f"report: {done.report}")
         show_cost(console, done.cost_usd, ())  # of whom nobody knows it, the plan has said
     if done.spent:
-        print_line(console, BUDGET_SPENT, "yellow")
+        say(console, BUDGET_SPENT, "yellow")
     payload = {"board": done.board.to_list(), "results": done.results and done.results.path}
     payload |= {"report": done.report, "plan": [_plan_payload(work) for work in done.plan]}
     payload |= {"cost_usd": done.cost_usd, "spent": done.spent, "stopped": done.stopped}
@@ -142,7 +142,7 @@ def generate(
     from echo_hf.systems.benchmark import load_evaluation
     from echo_hf.systems.generate import generate as generate_outputs
 
-    setup = load_evaluation(config).use_runner(runner)
+    setup = load_evaluation(config).run_by(runner)
     with open_progress() as watch:
         options: Payload = {"runs": runs, "systems": systems, "limit": limit, "dry_run": dry_run}
         outputs = generate_outputs(setup, **options, again=again, watch=watch)
@@ -151,26 +151,20 @@ def generate(
     payload = {**vars(outputs), "plans": plans}
     if outputs.path is None:
         for plan in () if watch.details else outputs.plans:
-            print_line(console, f"{plan.system:<12}{plan}", "dim")
+            say(console, f"{plan.system:<12}{plan}", "dim")
         show_expected(console, [(plan.system, plan.expected) for plan in outputs.plans])
         console.print("nothing was asked: leave out --dry-run to draw")
         return payload
     console.print(make_outcome_table(outputs))
     if any(counts.get(Outcome.FAILED) for counts in outputs.outcomes.values()):
-        print_line(console, "\nwhat failed is tried again by the same command", "yellow")
+        say(console, "\nwhat failed is tried again by the same command", "yellow")
     if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in outputs.outcomes.values()):
-        print_line(
-            console,
-            f"{format_count(empty, 'answer')} without an image: --again asks anew",
-            "yellow",
-        )
+        say(console, f"{pluralize(empty, 'answer')} without an image: --again asks anew", "yellow")
     show_cost(
         console, outputs.cost_usd, (plan.system for plan in outputs.plans if plan.cost_usd is None)
     )
-    print_line(console, f"outputs: {outputs.path}")
-    print_line(
-        console, f"next: echo-hf {'judge' if setup.judges else 'score'} {locate(config, runs)}"
-    )
+    say(console, f"outputs: {outputs.path}")
+    say(console, f"next: echo-hf {'judge' if setup.judges else 'score'} {locate(config, runs)}")
     return payload
 
 
@@ -234,16 +228,16 @@ def judge(
     options: Payload = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     options |= {"again": again, "keep_going": keep_going, "tries": try_}
     with open_progress(sums_up_calls=True) as watch:
-        judged = ask(load_evaluation(config).use_runner(runner), **options, watch=watch)
+        judged = ask(load_evaluation(config).run_by(runner), **options, watch=watch)
     if try_:
         trials = trials_as_json(judged.trials)
         show_trials(watch.console, trials)
         return {"path": None, "trials": trials}
     show_judging(watch.console, judged)
     if judged.path is not None:
-        print_line(watch.console, f"next: echo-hf score {locate(config, runs)}")
+        say(watch.console, f"next: echo-hf score {locate(config, runs)}")
     if until and dry_run:
-        print_line(watch.console, "this is the most: --until decided can only stop earlier")
+        say(watch.console, "this is the most: --until decided can only stop earlier")
     return _judging_payload(judged)
 
 
@@ -265,7 +259,7 @@ def _choose_question(
     if pairwise and (applicability or rubrics):
         raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
     if until not in (None, "decided"):
-        raise ConfigError(describe_unknown("value", until, ["decided"], "--until"))
+        raise ConfigError(unknown("value", until, ["decided"], "--until"))
     if until and (applicability or pairwise or set(rubrics or ()) - {"overall"}):
         raise ConfigError("--until rates by overall: leave out the other questions")
     if stopping and not until:
@@ -352,8 +346,8 @@ def score(config: EvaluationArgument, protocol: Protocol = None, runs: Runs = No
     path, console = compute_scores(config, runs=runs, protocol=protocol).path, make_console()
     (show_scores if console.details else show_board)(console, path)
     if not console.details:
-        print_line(console, f"results: {path}")
-        print_line(console, f"next: echo-hf report {locate(config, runs)}")
+        say(console, f"results: {path}")
+        say(console, f"next: echo-hf report {locate(config, runs)}")
     return _read_payload(path)
 
 
@@ -390,7 +384,7 @@ def compare(
         with replace_file(markdown) as file:
             file.write_text(format_comparison_markdown(done), "utf-8")
     payload = {**vars(done.test), **vars(done)}
-    del payload["found"]
+    del payload["test"]
     if exit_code := gate.EXIT_CODES[done.test.verdict]:
         raise VerdictExit(exit_code, payload)
     return payload
@@ -404,7 +398,7 @@ def agree(
 ) -> Payload:
     """Measure how far judges agree with people. Figures go into the run's agreement.json."""
     from echo_hf.judging.board import show_agreement
-    from echo_hf.judging.score import measure_agreement as measure_agreement
+    from echo_hf.judging.score import measure_agreement
 
     agreement = measure_agreement(config, runs=runs, human=human, protocol=protocol)
     show_agreement(make_console(), agreement)
@@ -431,7 +425,7 @@ def rank(
 ) -> None:
     """Have people rank outputs in their browsers. The systems' names stay hidden."""
     from echo_hf.apps.page import ServerAddress, check_apps_installed
-    from echo_hf.apps.rank import DEFAULT_DRAW, open_ranking
+    from echo_hf.apps.rank import DEFAULT_SAMPLES, open_ranking
     from echo_hf.apps.rank import rank as serve_ranking
     from echo_hf.cli.evaluation_view import show_draw, show_ranking_files
 
@@ -440,7 +434,7 @@ def rank(
     check_apps_installed("`echo-hf rank`")
     console = make_console()
     draw_options: Payload = {
-        "draw": draw or DEFAULT_DRAW,
+        "draw": draw or DEFAULT_SAMPLES,
         "width": width,
         "seed": seed,
         "splits": split or (),
@@ -449,11 +443,13 @@ def rank(
     show_draw(console, ranker)
 
     def announce(address: str) -> None:
-        print_line(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
+        say(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
 
     try:
-        place = ServerAddress(host, port)
-        serve_ranking(ranker, place=place, people=people or (), anyone=anyone, ready=announce)
+        server = ServerAddress(host, port)
+        serve_ranking(
+            ranker, server=server, people=people or (), allow_anyone=anyone, on_ready=announce
+        )
     finally:
         show_ranking_files(console, ranker)
 
@@ -486,11 +482,8 @@ def export(
     console = make_console()
     if count := exported.silenced:
         reason = "no right to pass them on is stated"
-        print_line(console, f"{count:,} samples without their words and images: {reason}", "yellow")
-    print_line(
-        console,
-        f"{format_count(len(exported.files), 'file')} of {exported.format}: {exported.path}",
-    )
+        say(console, f"{count:,} samples without their words and images: {reason}", "yellow")
+    say(console, f"{pluralize(len(exported.files), 'file')} of {exported.format}: {exported.path}")
     return vars(exported)
 
 

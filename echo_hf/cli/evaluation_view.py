@@ -11,22 +11,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import (
-    MORE_OPTION,
-    PlainConsole,
-    make_table,
-    print_line,
-    print_marked,
-    show_table,
-)
+from echo_hf._infra.console import MORE_OPTION, PlainConsole, make_table, say, say_under, show_table
 from echo_hf._infra.text import (
-    clean_text,
+    clean,
     escape_markdown,
-    format_count,
-    format_percent,
     format_rounded,
     name_stand_in,
-    remove_control_characters,
+    percent,
+    pluralize,
+    strip_controls,
 )
 from echo_hf._infra.text import format_table as markdown_table
 from echo_hf.engines.planner import UNKNOWN, ExpectedCost, Range, format_dollars, format_seconds
@@ -61,6 +54,12 @@ MIN_SECONDS, MIN_DOLLARS = 0.05, 0.005  # seconds and dollars that are not shown
 MAX_FOUND = 4
 PRICE_HINT = "give `price` (a system) or usd_per_million_*_tokens (an engine)"
 TableRows = list[tuple[str | Text, ...]]
+VERDICTS = {"non_inferior": "green", "worse": "red", "undecided": "yellow"}
+CHECK_VERDICTS: Mapping[bool | None, tuple[str, str]] = {
+    True: ("passed", "green"),
+    False: ("failed", "red"),
+    None: ("nobody can say", "yellow"),
+}
 
 
 def make_system_table(systems: Sequence[SystemListing]) -> Table:
@@ -69,7 +68,7 @@ def make_system_table(systems: Sequence[SystemListing]) -> Table:
         config = system.config
         price = UNKNOWN if system.image.cost_usd is None else f"{system.image.cost_usd:.3f}"
         missing = [f"[{system.extra}]"] if system.extra else []
-        missing += [] if system.is_known else [f"no adapter {config.adapter!r} is installed"]
+        missing += [] if system.known else [f"no adapter {config.adapter!r} is installed"]
         missing += [name for name, is_set in system.keys.items() if not is_set]
         missing += [f"folder {system.no_folder!r}"] if system.no_folder else []
         missing_cell = Text(", ".join(missing), "yellow") if missing else Text("nothing", "green")
@@ -124,12 +123,10 @@ def show_evaluation_plan(console: Console, plan: Sequence[PlannedWork]) -> None:
         console.print(make_table(*heads, left=LEFT_ALIGNED, rows=rows))
     else:
         stored = sum(work.stored for work in plan)
-        print_line(
-            console, f"nothing is left to ask: {stored:,} outputs and answers are stored", "dim"
-        )
+        say(console, f"nothing is left to ask: {stored:,} outputs and answers are stored", "dim")
     places = (name_stand_in(work.who, work.in_place_of) for work in plan if work.in_place_of)
     for place in dict.fromkeys(places):
-        print_line(console, place, "dim")
+        say(console, place, "dim")
     show_expected(console, [(work.who, work.expected) for work in plan])
 
 
@@ -143,7 +140,6 @@ def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
 
 
 def _estimate(work: Any) -> tuple[str, str]:
-    """Format the expected price and time of a piece of work."""
     expected: ExpectedCost = work.expected
     usd = NOTHING if expected.cost_usd == 0 else format_dollars(expected.usd)
     if expected.seconds is not None and expected.seconds.likely < MIN_SECONDS:
@@ -173,20 +169,20 @@ def show_expected(console: Console, estimates: Sequence[tuple[str, ExpectedCost]
         if is_something
     ]
     if parts:
-        print_line(console, f"in all {'; '.join(parts)}")
+        say(console, f"in all {'; '.join(parts)}")
     if unpriced:
-        print_marked(console, "no price", f"known for {', '.join(unpriced)}: {PRICE_HINT}")
+        say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICE_HINT}")
     priced = [(name, estimate) for name, estimate in estimates if estimate.usd or estimate.seconds]
     for basis in dict.fromkeys(estimate.basis for _, estimate in priced if estimate.basis):
         names = ", ".join(
             dict.fromkeys(name for name, estimate in priced if estimate.basis == basis)
         )
-        print_line(console, f"{names}: {basis}", "dim")
+        say(console, f"{names}: {basis}", "dim")
 
 
 def _show_left_out(console: Console, left_out: Mapping[Reason, int]) -> None:
     for reason, count in sorted(left_out.items()):
-        print_line(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
+        say(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
 
 
 def show_judging(console: Console, judged: JudgingResult) -> None:
@@ -211,36 +207,36 @@ def show_judging(console: Console, judged: JudgingResult) -> None:
             if outcome != Outcome.OK:
                 meaning = f"{count:,} {outcome}: {MEANINGS.get(outcome, '')}"
                 line = f"{answered.judge} {answered.rubric}: {meaning}"
-                print_line(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
+                say(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
         if unusable := count_unusable(answered.outcomes):
-            hint = f"{format_count(unusable, 'answer')} cannot be used: --again asks anew"
-            print_line(console, f"{answered.judge} {answered.rubric}: {hint}", "yellow")
+            hint = f"{pluralize(unusable, 'answer')} cannot be used: --again asks anew"
+            say(console, f"{answered.judge} {answered.rubric}: {hint}", "yellow")
     for split, decision in judged.decisions.items():
-        print_line(console, f"{split}: {decision.summary}")
+        say(console, f"{split}: {decision.summary}")
         if decision.undecided:
-            pairs = "; ".join(" and ".join(map(clean_text, pair)) for pair in decision.undecided)
-            print_line(console, f"not decided: {pairs}", "dim")
+            pairs = "; ".join(" and ".join(map(clean, pair)) for pair in decision.undecided)
+            say(console, f"not decided: {pairs}", "dim")
     if judged.saved:
         calls = sum(planned.plan.calls for planned in judged.saved)
         usd = Range.total(planned.expected.usd for planned in judged.saved if planned.expected.usd)
         priced = f", about {format_dollars(usd)}" if usd.likely else ""
-        print_line(console, f"saved: {calls:,} calls{priced}")
+        say(console, f"saved: {calls:,} calls{priced}")
     if judged.spent:
-        print_line(console, BUDGET_SPENT, "yellow")
+        say(console, BUDGET_SPENT, "yellow")
     show_cost(
         console,
         judged.cost_usd,
         (answered.judge for answered in judged.answered if answered.unpriced),
     )
-    print_line(console, f"{judged.path.stem}: {judged.path}")
+    say(console, f"{judged.path.stem}: {judged.path}")
 
 
 def show_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str]) -> None:
     """Print what calls have cost and whose price is unknown; nothing where nothing was paid."""
     if cost_usd:
-        print_line(console, f"cost: ${cost_usd:,.2f}")
+        say(console, f"cost: ${cost_usd:,.2f}")
     if names := ", ".join(dict.fromkeys(unpriced)):
-        print_marked(console, "no price", f"known for {names}: {PRICE_HINT}")
+        say_under(console, "no price", f"known for {names}: {PRICE_HINT}")
 
 
 def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
@@ -258,10 +254,10 @@ def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
 def show_import(console: Console, imported: ImportResult) -> None:
     _show_left_out(console, imported.left_out)
     for kind, names in (("judges", imported.judges), ("systems", imported.systems)):
-        print_line(console, f"{kind}: {', '.join(map(clean_text, names)) or NOTHING}")
+        say(console, f"{kind}: {', '.join(map(clean, names)) or NOTHING}")
     for name, count in imported.rows.items():
         place = imported.paths.get(name, "nothing was written: leave out --dry-run")
-        print_line(console, f"{count:,} rows of {name} ({imported.format}): {place}")
+        say(console, f"{count:,} rows of {name} ({imported.format}): {place}")
 
 
 def make_answer_table(answered: Sequence[JudgeRows]) -> Table:
@@ -271,7 +267,7 @@ def make_answer_table(answered: Sequence[JudgeRows]) -> Table:
         ok, spared = (answers.outcomes.get(name, 0) for name in (Outcome.OK, Unrated.NOT_NEEDED))
         others = sum(answers.outcomes.values()) - ok - spared
         counts = (ok, others, fill.calls, usage.prompt + usage.completion)
-        cached = format_percent(usage.cached / usage.prompt) if usage.prompt else NOTHING
+        cached = percent(usage.cached / usage.prompt) if usage.prompt else NOTHING
         figures = (*(f"{count:,}" for count in counts), cached, format_rounded(fill.cost_usd, 2))
         rows.append((Text(answers.judge, "bold"), answers.rubric, *figures))
     heads = ("judge", "about", "ok", "others", "calls", "tokens", "from cache", "$")
@@ -284,33 +280,25 @@ def make_answer_table(answered: Sequence[JudgeRows]) -> Table:
     return make_table(*(heads[column] for column in columns), left=LEFT_ALIGNED, rows=cells)
 
 
-VERDICTS = {"non_inferior": "green", "worse": "red", "undecided": "yellow"}
-CHECK_VERDICTS: Mapping[bool | None, tuple[str, str]] = {
-    True: ("passed", "green"),
-    False: ("failed", "red"),
-    None: ("nobody can say", "yellow"),
-}
-
-
 def show_audit(console: Console, audited: AuditResult) -> None:
     for judge, audit in audited.judges.items():
         mean = format_rounded(audit["mean_of_real_outputs"], 2)
-        print_line(console, f"{judge}, by {audit['rubric']}: mean of real outputs {mean}", "bold")
+        say(console, f"{judge}, by {audit['rubric']}: mean of real outputs {mean}", "bold")
         console.print(make_check_table(audit))
         noise, use = audit["noise"], audit["scale_use"]
-        alike = f"{format_percent(noise['equal'])} of {noise['samples']} rated alike"
-        print_line(
+        alike = f"{percent(noise['equal'])} of {noise['samples']} rated alike"
+        say(
             console,
             f"asked twice: {alike}, standard deviation {format_rounded(noise['deviation'], 2)}",
         )
         if audit.get("drift"):
-            print_line(console, f"asked again: {describe_drift(audit['drift'])}")
+            say(console, f"asked again: {describe_drift(audit['drift'])}")
         if use is not None:
-            print_line(
+            say(
                 console,
-                f"its {use['ratings']:,} ratings: {format_percent(use['at_ceiling'])} at the top of the "
-                f"scale, {format_rounded(use['entropy'], 2)} bits of entropy, {format_percent(use['ties'])} of "
-                f"{use['pairs']:,} pairs tied",
+                f"its {use['ratings']:,} ratings: {percent(use['at_ceiling'])} at the top of "
+                f"the scale, {format_rounded(use['entropy'], 2)} bits of entropy, "
+                f"{percent(use['ties'])} of {use['pairs']:,} pairs tied",
             )
         console.print()
     show_judging(console, audited.judging)
@@ -321,13 +309,9 @@ def make_check_table(audit: Mapping[str, Any]) -> Table:
     for name, check in sorted(audit["checks"].items()):
         word, style = CHECK_VERDICTS[check["passed"]]
         reason = MEANINGS.get(check["reason"])
-        figures = (
-            str(check["rated"]),
-            format_rounded(check["mean"], 2),
-            format_percent(check["share"]),
-        )
+        figures = (str(check["rated"]), format_rounded(check["mean"], 2), percent(check["share"]))
         verdict = Text(f"{word}: {reason}" if reason else word, style)
-        rows.append((name, *figures, format_percent(check["rule"]["share"]), verdict))
+        rows.append((name, *figures, percent(check["rule"]["share"]), verdict))
     heads = ("shown", "rated", "mean", "as it should", "needed", "")
     return make_table(*heads, left=[""], rows=rows)
 
@@ -335,7 +319,7 @@ def make_check_table(audit: Mapping[str, Any]) -> Table:
 def show_comparison(console: Console, done: GateResult) -> None:
     title, verdict, cells, notes = compared_parts(done)
     show_table(console, title, make_table(*cells, rows=[cells.values()]), notes)
-    print_line(console, verdict, VERDICTS[done.test.verdict])
+    say(console, verdict, VERDICTS[done.test.verdict])
 
 
 def format_comparison_markdown(done: GateResult) -> str:
@@ -347,7 +331,7 @@ def format_comparison_markdown(done: GateResult) -> str:
         rows,
         *map(escape_markdown, notes),
     )
-    return remove_control_characters("\n\n".join(parts) + "\n")
+    return strip_controls("\n\n".join(parts) + "\n")
 
 
 def compared_parts(done: GateResult) -> tuple[str, str, dict[str, str], list[str]]:
@@ -365,7 +349,7 @@ def compared_parts(done: GateResult) -> tuple[str, str, dict[str, str], list[str
     }
     present = f"{gate.base_n:,} of {done.base}, {gate.new_n:,} of {done.new}"
     is_whole = gate.base_n == gate.new_n == done.prompts
-    notes = [] if is_whole else [f"of {format_count(done.prompts, 'prompt')} there are {present}"]
+    notes = [] if is_whole else [f"of {pluralize(done.prompts, 'prompt')} there are {present}"]
     if done.judges:
         notes.append(f"judged by {', '.join(judge_names(done.judges, done.failed))}")
     if gate.reason:
@@ -389,8 +373,8 @@ def format_verdict(done: GateResult, level: str) -> str:
         return f"{template.format(done.new, gate.margin)} worse than {done.base} ({level})"
     if gate.reason is Unscored.LOW_COVERAGE:
         return (
-            f"undecided: {format_percent(gate.coverage)} of the prompts count for both, fewer than 95 %: "
-            "have the rest generated and judged"
+            f"undecided: {percent(gate.coverage)} of the prompts count for both, fewer than "
+            "95 %: have the rest generated and judged"
         )
     if gate.needed == 0:
         return "undecided: there are prompts enough, and the difference lies near the margin"
@@ -402,9 +386,9 @@ def show_draw(console: Console, ranker: RankingApp) -> None:
     draw = ranker.draw
     splits = Counter(sample.task.split for sample in draw.samples)
     parts = (f"{count} of {name}{ranker.basis.get(name, '')}" for name, count in splits.items())
-    print_line(console, f"to rank: {', '.join(parts)} (seed {draw.seed})")
+    say(console, f"to rank: {', '.join(parts)} (seed {draw.seed})")
     for reason, count in draw.left_out.items():
-        print_line(console, f"not ranked: {count} {reason}: {reason.meaning}", "dim")
+        say(console, f"not ranked: {count} {reason}: {reason.meaning}", "dim")
 
 
 def show_ranking_files(console: Console, ranker: RankingApp) -> None:
@@ -412,31 +396,27 @@ def show_ranking_files(console: Console, ranker: RankingApp) -> None:
     if not written.rankings and not written.kept:
         return
     others = f", beside {written.kept} rows from elsewhere" if written.kept else ""
-    print_line(console, f"\n{format_count(written.rankings, 'ranking')} in {written.path}{others}")
+    say(console, f"\n{pluralize(written.rankings, 'ranking')} in {written.path}{others}")
     for reason, count in written.left_out.items():
-        print_line(console, f"{count} ranks are not there, {reason}: {reason.meaning}", "dim")
-    print_line(
-        console, "next: echo-hf score corrects win rates by them, agree compares judges", "dim"
-    )
+        say(console, f"{count} ranks are not there, {reason}: {reason.meaning}", "dim")
+    say(console, "next: echo-hf score corrects win rates by them, agree compares judges", "dim")
 
 
 def show_report(console: Console, written: Report) -> None:
     for reason, images in sorted(Counter(written.problems.values()).items()):
-        print_line(console, f"{format_count(images, 'image')} cannot be shown: {reason}", "yellow")
-    contents = f"{format_count(written.samples, 'sample')}, {format_count(written.images, 'image')}"
-    print_line(console, f"report: {written.path} ({contents})")
+        say(console, f"{pluralize(images, 'image')} cannot be shown: {reason}", "yellow")
+    contents = f"{pluralize(written.samples, 'sample')}, {pluralize(written.images, 'image')}"
+    say(console, f"report: {written.path} ({contents})")
 
 
 def show_analysis(console: PlainConsole, done: AnalysisResult) -> None:
     """Show what people complain of and ask for, and what could not be computed."""
     analysis = done.analysis
-    print_line(console, f"{analysis.name}: {format_count(analysis.samples, 'sample')}", "bold")
+    say(console, f"{analysis.name}: {pluralize(analysis.samples, 'sample')}", "bold")
     for name, text in list_findings(analysis):
-        print_marked(console, f"{name:<16}", text)
+        say_under(console, f"{name:<16}", text)
     for name, why in analysis.not_fetched.items():
-        print_marked(
-            console, f"not fetched: {clean_text(name)}:", clean_text(why, MAX_REASON), "yellow"
-        )
+        say_under(console, f"not fetched: {clean(name)}:", clean(why, MAX_REASON), "yellow")
     lacks: dict[str, str | None] = {
         f"no {name}, {part.reason}": part.detail
         for name, part in analysis.parts.items()
@@ -446,45 +426,41 @@ def show_analysis(console: PlainConsole, done: AnalysisResult) -> None:
         lacks["no tasks of references"] = analysis.tasks.found.no_references
     for one in analysis.open_tasks.found.compared if analysis.open_tasks.found else ():
         if one.untold:
-            lacks[f"no new tasks beside {clean_text(one.name)}"] = one.untold
+            lacks[f"no new tasks beside {clean(one.name)}"] = one.untold
     if console.details:
         for what, detail in lacks.items():
-            print_marked(console, f"{what}:", clean_text(detail, MAX_REASON), "dim")
+            say_under(console, f"{what}:", clean(detail, MAX_REASON), "dim")
     elif lacks:
-        print_line(
-            console, f"{format_count(len(lacks), 'part')} not computed: {MORE_OPTION}", "dim"
-        )
-    print_line(console, f"analysis: {done.path}; `echo-hf report` shows it")
+        say(console, f"{pluralize(len(lacks), 'part')} not computed: {MORE_OPTION}", "dim")
+    say(console, f"analysis: {done.path}; `echo-hf report` shows it")
 
 
 def list_findings(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """Yield the findings of an analysis that fit on a line, each with its name."""
     if failures := analysis.failures.found:
         names = (f"{term.keyword} {term.comments:,}" for term in failures.keywords[:MAX_FOUND])
-        yield "failures named", ", ".join(map(clean_text, names)) or "none"
+        yield "failures named", ", ".join(map(clean, names)) or "none"
     if tasks := analysis.tasks.found:
-        task_shares = (f"{task.task} {format_percent(task.share)}" for task in tasks.counts)
-        yield "tasks", ", ".join(islice(map(clean_text, task_shares), MAX_FOUND))
+        task_shares = (f"{task.task} {percent(task.share)}" for task in tasks.counts)
+        yield "tasks", ", ".join(islice(map(clean, task_shares), MAX_FOUND))
     if phrased := analysis.open_tasks.found:
         phrases = (f"{group.phrase} {group.samples:,}" for group in phrased.groups[:MAX_FOUND])
-        yield "in own words", ", ".join(map(clean_text, phrases)) or "none"
+        yield "in own words", ", ".join(map(clean, phrases)) or "none"
     for spoken in (analysis.languages.found or ())[:1]:
         counts = Counter(spoken.prompts).most_common(MAX_FOUND)
-        yield "languages", ", ".join(f"{clean_text(name)} {count:,}" for name, count in counts)
+        yield "languages", ", ".join(f"{clean(name)} {count:,}" for name, count in counts)
     for curve in analysis.diversity.found or ():
         beside = "" if curve.ratio is None else f", the benchmark has {_ratio(curve.ratio)} as many"
         expected = format_rounded(curve.expected.value, 0)
-        text = (
-            f"{expected} different ones in {curve.at:,} prompts of {clean_text(curve.name)}{beside}"
-        )
+        text = f"{expected} different ones in {curve.at:,} prompts of {clean(curve.name)}{beside}"
         yield "first bigrams", text
     for alike in (analysis.near_duplicates.found or ())[:1]:
         text = f"{alike.in_clusters:,} of {alike.prompts:,} prompts, in {alike.clusters:,} groups"
         yield "near-duplicates", text
     if since := analysis.since.found:
         movers = (f"{mover.name} {100 * mover.change:+.1f} points" for mover in since.tasks.moved)
-        text = ", ".join(islice(map(clean_text, movers), MAX_FOUND)) or "nothing"
-        yield f"since {clean_text(since.name)}", text
+        text = ", ".join(islice(map(clean, movers), MAX_FOUND)) or "nothing"
+        yield f"since {clean(since.name)}", text
 
 
 def _ratio(ratio: IntervalFigure) -> str:

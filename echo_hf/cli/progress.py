@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, print_line, print_marked
-from echo_hf._infra.text import clean_text, format_count
+from echo_hf._infra.console import MORE_OPTION, say, say_under
+from echo_hf._infra.text import clean, pluralize
 from echo_hf.builder.steps import STAGES, load_stage_class
 from echo_hf.pipeline.progress import ALREADY_REPORTED, ProgressListener
 from echo_hf.reasons import STAGE_MEANINGS, Failed, Outcome, count_unusable
@@ -48,7 +48,7 @@ class LeftOutRows(NamedTuple):
         return self.reason in FAILURE_REASONS and self.reason not in NOT_FAILURES
 
     def __str__(self) -> str:
-        return format_count(len(self.keys), self.rows.removesuffix("s"))
+        return pluralize(len(self.keys), self.rows.removesuffix("s"))
 
 
 class TerminalProgress(ProgressListener):
@@ -71,7 +71,7 @@ class TerminalProgress(ProgressListener):
     def report_start(self, part: str, total: int, plan: object) -> None:
         self._totals[part] = total
         if self.details and (description := str(plan)):
-            print_line(self.console, f"{part:<12}{description}", "dim")
+            say(self.console, f"{part:<12}{description}", "dim")
 
     def report_progress(
         self, part: str, done: int, stats: object, total: int | None = None
@@ -82,18 +82,18 @@ class TerminalProgress(ProgressListener):
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
             share = f"{done:,} of {total:,}: " if total else ""
-            print_line(self.console, f"{'':<12}{share}{stats}", "dim")
+            say(self.console, f"{'':<12}{share}{stats}", "dim")
 
     def report_wait(self, host: str, seconds: float) -> None:
         until = datetime.datetime.now().astimezone() + datetime.timedelta(seconds=seconds)
         self._stop()
         message = f"{host} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}"
-        print_line(self.console, message, "dim")
+        say(self.console, message, "dim")
 
     def report_notice(self, notice: str) -> None:
         self._stop()
         logger.info("note: %s", notice, extra=ALREADY_REPORTED)
-        print_marked(self.console, "note:", clean_text(notice, MAX_REMARK_CHARACTERS), "yellow")
+        say_under(self.console, "note:", clean(notice, MAX_REMARK_CHARACTERS), "yellow")
 
     def report_result(self, result: object) -> None:
         from echo_hf.pipeline.result import StageResult
@@ -103,7 +103,7 @@ class TerminalProgress(ProgressListener):
         if not isinstance(result, StageResult):
             entries = getattr(result, "entries", ())  # of a system: what became of each task
             if self.details or not entries or any(entry.outcome != Outcome.OK for entry in entries):
-                print_line(self.console, str(result))
+                say(self.console, str(result))
             return
         self.stats.append(result.stats)
         aside = (result.rejects, result.quarantine, result.notices)
@@ -123,12 +123,12 @@ class TerminalProgress(ProgressListener):
                 times = f" ({count:,} times)" if rows < count else ""
                 places = format_reason_places(aside, reason)
                 meaning = f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{places}"
-                print_marked(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
+                say_under(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
         if cause:
-            print_marked(self.console, f"{'':<11}", cause, "yellow")
+            say_under(self.console, f"{'':<11}", cause, "yellow")
         if unusable:
-            message = f"{format_count(unusable, 'answer')} cannot be used: --again asks anew"
-            print_line(self.console, f"{'':<12}{message}", "yellow")
+            message = f"{pluralize(unusable, 'answer')} cannot be used: --again asks anew"
+            say(self.console, f"{'':<12}{message}", "yellow")
 
     def show_line(self, stats: StageStats) -> None:
         line = Text.assemble(
@@ -156,11 +156,11 @@ class TerminalProgress(ProgressListener):
                 f"{loss.reason}: {STAGE_MEANINGS.get(loss.reason, '')}{format_places(loss.keys)}"
             )
             style = "yellow" if loss.is_failure else "dim"
-            print_marked(self.console, f"{number:>9} {rows:<8}", message, style)
+            say_under(self.console, f"{number:>9} {rows:<8}", message, style)
         if others := losses[MAX_REASONS:]:
             other_rows = sum(len(loss.keys) for loss in others)
-            reasons = format_count(len(others), "other reason")
-            print_line(self.console, f"{other_rows:>9,} more, for {reasons}: {MORE_OPTION}", "dim")
+            reasons = pluralize(len(others), "other reason")
+            say(self.console, f"{other_rows:>9,} more, for {reasons}: {MORE_OPTION}", "dim")
 
     def list_headlines(self) -> list[str]:
         """Return the sentence of each stage that gives the figures of the paper."""
@@ -213,9 +213,7 @@ def find_commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | Non
         return None
     name = max(counts, key=counts.__getitem__)
     failed_rows = quarantine.filter(pc.equal(quarantine["_reason"], name))
-    example = clean_text(
-        next(iter(failed_rows["_detail"].to_pylist()), None), MAX_ANSWER_CHARACTERS
-    )
+    example = clean(next(iter(failed_rows["_detail"].to_pylist()), None), MAX_ANSWER_CHARACTERS)
     quote = f", such as {example!r}" if example else ""
     return f"{failed:,} failed, {counts[name]:,} of them {name} ({STAGE_MEANINGS[name]}){quote}"
 
@@ -246,6 +244,6 @@ def format_reason_places(aside: Sequence[pa.Table], reason: str) -> str:
 
 
 def format_places(keys: pa.Array) -> str:
-    places = [clean_text(key, MAX_PLACE_CHARACTERS) for key in keys[:MAX_PLACES].to_pylist()]
+    places = [clean(key, MAX_PLACE_CHARACTERS) for key in keys[:MAX_PLACES].to_pylist()]
     ellipsis = ", ..." if len(keys) > MAX_PLACES else ""
     return f" ({', '.join(places)}{ellipsis})" if places else ""

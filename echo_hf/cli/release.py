@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from echo_hf._infra.console import make_console, print_line
+from echo_hf._infra.console import make_console, say
 from echo_hf.cli.verb import (
     ConfigArgument,
     PartlyDoneError,
@@ -54,7 +54,7 @@ def publish(
         "allow_rules": allow_rules,
         "allow_unscreened": allow_unscreened,
     }
-    progress = partial(print_line, console, style="dim")
+    progress = partial(say, console, style="dim")
     if dry_run:
         from echo_hf.cli.build_view import show_publication
 
@@ -68,7 +68,7 @@ def publish(
     published = hub.publish(
         find_release_folder(release), repo_id, tag, **options, progress=progress
     )
-    print_line(console, hub.summarize(published))
+    say(console, hub.summarize(published))
     return vars(published)
 
 
@@ -117,7 +117,7 @@ def hydrate(
             ),
         )
     show_hydration(watch.console, hydration)
-    print_line(watch.console, f"\nrelease: {hydration.release.path}")
+    say(watch.console, f"\nrelease: {hydration.release.path}")
 
 
 def schedule(
@@ -142,7 +142,7 @@ def schedule(
             raise ConfigError("--state and --dry-run go with --once: leave them out")
         path, todo = written.write_workflow(config, on, to)
         for line in (f"wrote {path}", "once, by hand:", *todo):
-            print_line(make_console(), line)
+            say(make_console(), line)
         return {"path": path, "todo": todo}
     if to is not None:
         raise ConfigError("--to goes with --on: leave it out")
@@ -151,7 +151,7 @@ def schedule(
     with open_progress() as watch:
 
         def show_step(step: str, message: str) -> None:
-            print_line(watch.console, f"{step}: {message}", "bold")
+            say(watch.console, f"{step}: {message}", "bold")
 
         done = loop.turn(config, runs=runs, state=state, watch=watch, on_step=show_step)
     if done.held:
@@ -174,14 +174,14 @@ def _plan_turn(config: Path, runs: Path | None) -> Payload:
     if loaded.systems:
         plans["eval"] = partial(call_verb, eval_, budget=options.budget_usd, dry_run=True)
     for step, description in STEPS.items():
-        print_line(console, f"{step}: {description}", "bold")
+        say(console, f"{step}: {description}", "bold")
         if step in plans:
             try:
                 step_plans[step] = plans[step](config=config, runs=runs)
             except EchoError as error:  # what it stands on is yet to be built
-                print_line(console, f"cannot be told yet: {error}", "yellow")
+                say(console, f"cannot be told yet: {error}", "yellow")
                 step_plans[step] = {"unknown": str(error)}
-    print_line(console, f"to {options.repo_id}; nothing was asked: leave out --dry-run for a turn")
+    say(console, f"to {options.repo_id}; nothing was asked: leave out --dry-run for a turn")
     return {"plan": step_plans}
 
 
@@ -197,10 +197,10 @@ def leaderboard(
     if folder is None and space is None:
         raise HubError("nothing says where the leaderboard goes: give --space, or --folder")
     if folder is not None:
-        print_line(make_console(), f"written: {spaces.write_space(repo_id, folder)}")
+        say(make_console(), f"written: {spaces.write_space(repo_id, folder)}")
     else:
         space_url = spaces.create_space(repo_id, str(space), private=private)
-        print_line(make_console(), f"leaderboard: {space_url}")
+        say(make_console(), f"leaderboard: {space_url}")
 
 
 def forget(

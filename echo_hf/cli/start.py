@@ -18,15 +18,9 @@ import typer
 import yaml
 from rich.text import Text
 
-from echo_hf._infra.console import make_console, make_table, print_line, print_marked
+from echo_hf._infra.console import make_console, make_table, say, say_under
 from echo_hf.cli.verb import LOCAL_SERVER, PartlyDoneError, Payload, Runs, choice, open_progress
-from echo_hf.errors import (
-    ConfigError,
-    EngineError,
-    UnknownSizeError,
-    describe_install,
-    describe_unknown,
-)
+from echo_hf.errors import ConfigError, EngineError, UnknownSizeError, describe_install, unknown
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -134,30 +128,26 @@ def _fit_engines(path: Path, gpu_gib: float | None) -> Payload:
         raise ConfigError(f"{str(path)!r} names no engine and no judge: nothing is to fit")
     report = list[Payload]()
     for name, engine in engines_by_name.items():
-        print_line(console, name, "bold")
+        say(console, name, "bold")
         try:
             fit = estimate_engine_memory(engine, gpu_gib, ask=True)
         except UnknownSizeError as error:
-            print_line(console, f"  {error}", "yellow")
+            say(console, f"  {error}", "yellow")
             report.append({"name": name, "fits": None, "unknown": str(error)})
             continue
         fits = None if fit.available_memory is None else fit.fits
         report.append(
             {"name": name, "fits": fits, "requests": fit.concurrent_requests, **asdict(fit)}
         )
-        print_line(console, f"  {fit}")
+        say(console, f"  {fit}")
         if fit.image_tokens:
-            print_line(console, f"  {fit.image_tokens:,} of the tokens may be images", "dim")
+            say(console, f"  {fit.image_tokens:,} of the tokens may be images", "dim")
         if fits is None:
-            print_line(
-                console, "  no GPU is known here: --gpu 79.1 asks about one of 80 GB", "yellow"
-            )
+            say(console, "  no GPU is known here: --gpu 79.1 asks about one of 80 GB", "yellow")
         elif fits:
-            print_line(
-                console, f"  {fit.concurrent_requests:.1f} such requests fit at once", "green"
-            )
+            say(console, f"  {fit.concurrent_requests:.1f} such requests fit at once", "green")
         else:
-            print_line(console, f"  no room: {fit.advice}", "yellow")
+            say(console, f"  no room: {fit.advice}", "yellow")
     if refused := [repr(fit["name"]) for fit in report if fit["fits"] is False]:
         message = f"no room for one request in {', '.join(refused)}: see above"
         raise PartlyDoneError(message, {"engines": report})
@@ -233,10 +223,10 @@ def init(
         return
     if what is None:
         for name, about in CHOICES.items():
-            print_line(make_console(), f"{name:<12}{about}")
+            say(make_console(), f"{name:<12}{about}")
         raise ConfigError(f"init what? expected `echo-hf init {'|'.join(CHOICES)} [FOLDER]`")
     if what not in CHOICES:
-        raise ConfigError(describe_unknown("config", what, CHOICES, "init"))
+        raise ConfigError(unknown("config", what, CHOICES, "init"))
     config = _check_new_path(folder / f"{what}.yaml")
     fields, remarks = detect_engine(what, judge, server_model)
     fields |= {"file": shlex.quote(str(config)), "schema": schema_uri()}
@@ -269,10 +259,10 @@ def _write_files(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     for place in dict.fromkeys(path if path.parent == folder else path.parent for path in written):
-        print_line(console, f"wrote {place}")
+        say(console, f"wrote {place}")
     for line in remarks:
-        print_marked(console, "-", line)
-    print_line(console, f"next: echo-hf {next_command}")
+        say_under(console, "-", line)
+    say(console, f"next: echo-hf {next_command}")
 
 
 def _write_next(folder: Path, model: str | None, last: str | None, released: str | None) -> None:
@@ -453,7 +443,7 @@ def compare_images(
 def _parse_source(source: str) -> SystemConfig:
     from pydantic import ValidationError
 
-    from echo_hf.config.checks import describe_first_error
+    from echo_hf.config.checks import first_error
     from echo_hf.config.systems import SystemConfig
 
     name, _, place = source.partition("=")
@@ -471,9 +461,7 @@ def _parse_source(source: str) -> SystemConfig:
     try:
         return SystemConfig.model_validate({**sections, "parameters": parameters})
     except ValidationError as error:
-        raise ConfigError(
-            describe_first_error(error, f"--images {source!r}", SystemConfig)
-        ) from None
+        raise ConfigError(first_error(error, f"--images {source!r}", SystemConfig)) from None
 
 
 def _format_system(name: str, parameters: Mapping[str, Any], folder: Path) -> str:
@@ -511,7 +499,6 @@ def _describe_source(config: SystemConfig, samples: Mapping[str, Dataset]) -> st
 
 
 def _read_posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path, bytes]]:
-    """Yield the first posted image of each of the first samples."""
     from echo_hf.config.checks import FOLDER_AND_TAG
     from echo_hf.hub.release import iterate_rows
     from echo_hf.images.embedded import read_embedded

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from echo_hf._infra.console import print_line
+from echo_hf._infra.console import say
 from echo_hf.pipeline.trial import Trial
 from echo_hf.systems.base import remove_secrets
 
@@ -32,25 +32,25 @@ def _mask(value: Any) -> Any:
 
 def show_trials(console: Console, trials: Iterable[dict[str, Any]]) -> None:
     for trial in trials:
-        print_line(console, f"{trial['who']}: one request, of which nothing is kept", "bold")
-        print_line(console, f"to {json.dumps(trial['engine'], ensure_ascii=False)}", "dim")
+        say(console, f"{trial['who']}: one request, of which nothing is kept", "bold")
+        say(console, f"to {json.dumps(trial['engine'], ensure_ascii=False)}", "dim")
         for message in trial["messages"]:
-            print_line(console, message["role"], "bold")
+            say(console, message["role"], "bold")
             for part in message["parts"]:
-                print_line(console, part["text"] if "text" in part else _format_image(part))
-        print_line(console, "wanted", "bold")
+                say(console, part["text"] if "text" in part else _format_image(part))
+        say(console, "wanted", "bold")
         for name in ("schema", "regex"):
             if trial[name] is not None:
-                print_line(console, f"{name}: {json.dumps(trial[name], ensure_ascii=False)}")
-        print_line(console, f"{trial['wanted']}; at most {trial['max_tokens']:,} tokens")
-        print_line(console, f"answer ({trial['finish_reason']})", "bold")
-        print_line(console, trial["answer"] or trial["error"] or "nothing")
-        print_line(console, "read from it", "bold")
+                say(console, f"{name}: {json.dumps(trial[name], ensure_ascii=False)}")
+        say(console, f"{trial['wanted']}; at most {trial['max_tokens']:,} tokens")
+        say(console, f"answer ({trial['finish_reason']})", "bold")
+        say(console, trial["answer"] or trial["error"] or "nothing")
+        say(console, "read from it", "bold")
         if trial["problem"] is None:
-            print_line(console, json.dumps(trial["parsed"], ensure_ascii=False), "green")
+            say(console, json.dumps(trial["parsed"], ensure_ascii=False), "green")
         else:
-            print_line(console, f"nothing, {trial['problem']}", "yellow")
-        print_line(console, _format_usage(trial), "dim")
+            say(console, f"nothing, {trial['problem']}", "yellow")
+        say(console, _format_usage(trial), "dim")
 
 
 def _format_image(part: dict[str, Any]) -> str:

@@ -23,9 +23,9 @@ from typer.models import ParameterInfo
 
 from echo_hf import __version__
 from echo_hf._infra.console import DETAILS, make_console, print_json
-from echo_hf._infra.text import clean_text, remove_control_characters
+from echo_hf._infra.text import clean, strip_controls
 from echo_hf.builder.steps import STAGES
-from echo_hf.errors import EchoError, GenerationError, describe_unknown
+from echo_hf.errors import EchoError, GenerationError, unknown
 from echo_hf.pipeline.progress import ALREADY_REPORTED, LOG_FILE, RUN_FOLDER_FIELD
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 
 LOCAL_SERVER = "http://127.0.0.1:8000/v1"
+NAME_WIDTH = 14
+MAX_LINE_CHARACTERS = 1000
+MAX_LOG_BYTES = 1_000_000
+MAX_BUFFERED_RECORDS = 1000
+LOG_FORMAT = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
+EXPECTED_ERRORS = (EchoError, OSError, typer.Abort)
 
 
 def option(name: str | None, help_text: str, **limits: Any) -> Any:
@@ -91,12 +97,6 @@ Verbose = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Json = Annotated[bool, option("--json", "Print one JSON object; all else goes to standard error.")]
-NAME_WIDTH = 14
-MAX_LINE_CHARACTERS = 1000
-MAX_LOG_BYTES = 1_000_000
-MAX_BUFFERED_RECORDS = 1000
-LOG_FORMAT = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
-EXPECTED_ERRORS = (EchoError, OSError, typer.Abort)
 logger = logging.getLogger("echo_hf")
 
 
@@ -136,7 +136,7 @@ class VerbGroup(TyperGroup):
             if cmd_name in STAGES:
                 hint = f"a stage runs with `echo-hf build CONFIG --until {cmd_name}`"
                 raise EchoError(f"unknown command {cmd_name!r}: {hint}")
-            raise EchoError(describe_unknown("command", cmd_name, self.commands))
+            raise EchoError(unknown("command", cmd_name, self.commands))
         return command
 
 
@@ -214,11 +214,11 @@ class _SafeFormatter(logging.Formatter):
         self._mask = remove_secrets
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        record.message = clean_text(self._mask(record.message), MAX_LINE_CHARACTERS)
+        record.message = clean(self._mask(record.message), MAX_LINE_CHARACTERS)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        return indent(remove_control_characters(self._mask(super().formatException(ei))), "  ")
+        return indent(strip_controls(self._mask(super().formatException(ei))), "  ")
 
 
 class _LogFile(RotatingFileHandler):

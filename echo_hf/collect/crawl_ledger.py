@@ -441,7 +441,7 @@ class CrawlLedger(Database):
         return len(changed)
 
     def read_pages(self, platform: str) -> Iterator[StoredPage]:
-        with self.open() as connection:
+        with self.connect() as connection:
             pages = connection.execute(SELECT_PAGES, (platform,))
             for identifier, attempt, page, body, *row in pages:
                 text = zlib.decompress(body).decode("utf-8", "surrogatepass")

@@ -298,7 +298,7 @@ class FetchLedger(Database):
 
     def read_known(self, urls: Sequence[str]) -> dict[str, FetchResult]:
         sql = "select url, sha256, reason, detail from fetches where url in ({0})"
-        with self.open() as connection:
+        with self.connect() as connection:
             return {
                 url: FetchResult(url, sha256, reason and Unfetched(reason), detail, is_known=True)
                 for url, sha256, reason, detail in select_by_keys(connection, sql, urls)
@@ -319,7 +319,7 @@ class FetchLedger(Database):
             attempts = excluded.attempts, asked_at = excluded.asked_at
             where (excluded.sha256 is not null, excluded.asked_at)
             > (fetches.sha256 is not null, fetches.asked_at)"""
-        with FetchLedger(path, frozen=True) as other, other.open() as other_connection:
+        with FetchLedger(path, frozen=True) as other, other.connect() as other_connection:
             results = list(select_by_keys(other_connection, sql, urls))
         with self.write() as connection:
             connection.executemany(upsert, results)

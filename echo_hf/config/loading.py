@@ -8,13 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from echo_hf.config.checks import (
-    Statement,
-    StoredEngine,
-    describe_first_error,
-    format_value,
-    read_yaml,
-)
+from echo_hf.config.checks import Statement, StoredEngine, first_error, format_value, read_yaml
 from echo_hf.config.collection import KNOWN_PLATFORMS, PLATFORMS, phase_dates
 from echo_hf.config.evaluation import EvaluationBase, load_named_files
 from echo_hf.config.paper import PaperOptions, find_differences
@@ -31,7 +25,7 @@ from echo_hf.config.sections import (
     Target,
     guard_form,
 )
-from echo_hf.errors import ConfigError, describe_unknown
+from echo_hf.errors import ConfigError, unknown
 
 
 class Config(EvaluationBase):
@@ -65,7 +59,7 @@ class Config(EvaluationBase):
 
 
 def load_config(config: Config | Path | str) -> Config:
-    """Reads a config file; a config that is read already stays as it is.
+    """Read a config file; a config that is read already stays as it is.
 
     Args:
         config: A YAML file; the paths in it are relative to its folder. `eval_configs/...` that is
@@ -87,7 +81,7 @@ def load_config(config: Config | Path | str) -> Config:
 
 
 def parse_config(data: Any, place: str) -> Config:
-    """Checks a config that is already data."""
+    """Validate a config that is already data."""
     if not isinstance(data, dict):
         text = format_value(data)
         raise ConfigError(f"{place}: expected a mapping with name, target and posts, got {text}")
@@ -99,20 +93,16 @@ def parse_config(data: Any, place: str) -> Config:
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(describe_first_error(error, place, Config)) from None
+        raise ConfigError(first_error(error, place, Config)) from None
     _check_searches(config, place)
     for platform in config.rights:
         if platform not in KNOWN_PLATFORMS:
-            raise ConfigError(
-                describe_unknown("platform", platform, KNOWN_PLATFORMS, f"{place}: rights")
-            )
+            raise ConfigError(unknown("platform", platform, KNOWN_PLATFORMS, f"{place}: rights"))
     config = _set_engines(config)
     for stage, options in config.stages:
         if isinstance(options, ModelStageOptions) and options.engine not in config.engines:
             engine_place = f"{place}: stages.{stage}.engine"
-            raise ConfigError(
-                describe_unknown("engine", options.engine, config.engines, engine_place)
-            )
+            raise ConfigError(unknown("engine", options.engine, config.engines, engine_place))
     try:
         guard_form(config)
         find_differences(config)
@@ -130,8 +120,8 @@ def _check_searches(config: Config, place: str) -> None:
         PLATFORMS.check(entry.source, f"{entry_place}.source")
         if entry.source in searched:
             raise ConfigError(
-                f"{entry_place}: {entry.source!r} is searched twice: put all phases into one search; "
-                "one with a start of its own may overlap others"
+                f"{entry_place}: {entry.source!r} is searched twice: put all phases into one "
+                "search; one with a start of its own may overlap others"
             )
         searched.add(entry.source)
         phase_dates(entry.search.phases, config.target.released, f"{entry_place}.search")
@@ -150,7 +140,7 @@ def _set_engines(config: Config) -> Config:
 
 
 def resolve_paths(config: Config, folder: Path) -> Config:
-    """A config with its files made absolute."""
+    """Make the files of a config absolute."""
     posts = tuple(
         entry.model_copy(update={"path": folder / entry.path}) if entry.path else entry
         for entry in config.posts

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -22,10 +22,11 @@ from pydantic import (
 )
 
 from echo_hf._infra.atomic import lock_file, replace_file
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Review
 from echo_hf.samples.extract import MAX_PROMPT, Quality
+from echo_hf.tables import Row
 
 Role = Literal["input", "output", "neither"]
 CutRole = Literal["input", "output"]
@@ -36,7 +37,6 @@ MAX_IMAGES = 1000
 # Letters that look blank: fillers of Hangul, and the empty pattern of Braille.
 BLANKS = "\u115f\u1160\u3164\uffa0\u2800"
 DecisionKind = Literal["keep", "remove", "flag", "edit", "withdraw"]
-Row = Mapping[str, Any]
 DECISIONS_FILE = "review.jsonl"
 LOCK_FILE = ".review.lock"
 MAX_WAIT_SECONDS = 60
@@ -350,4 +350,4 @@ def _parse_decision(line: bytes, place: str) -> Decision:
     try:
         return Decision.model_validate_json(line)
     except ValidationError as error:
-        raise ReviewError(describe_first_error(error, place, Decision)) from None
+        raise ReviewError(first_error(error, place, Decision)) from None

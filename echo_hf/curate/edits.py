@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 import pyarrow as pa
 from pydantic import ValidationError
 
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.curate.decisions import Changes, Crop, CropsChange, ReviewDecisions, Role, RoleChange
 from echo_hf.curate.provenance import (
     INPUT,
@@ -37,8 +37,8 @@ from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Finding, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, find_spans, text_digest
 from echo_hf.samples.tasks import decide_quality, find_doubts
+from echo_hf.tables import Row
 
-Row = Mapping[str, Any]
 IMAGE_ROLES = get_args(Role)
 
 
@@ -200,7 +200,7 @@ def check_edit(
             }
         )
     except ValidationError as error:
-        raise ReviewError(describe_first_error(error, f"sample {row['id']!r}", Changes)) from None
+        raise ReviewError(first_error(error, f"sample {row['id']!r}", Changes)) from None
     blanks = find_placeholders(changes.prompt.text if changes.prompt else row["prompt"])
     if edit.quality == "Benchmark" and blanks:
         raise ReviewError(

@@ -21,7 +21,8 @@ from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Failed, Notice
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Finding, Sample, add_provenance
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage
+from echo_hf.tables import Row
 
 MAX_COMMENTS = 64  # of one request
 MAX_KEYWORD_CHARACTERS = 60

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from phonenumbers import Leniency, PhoneNumberMatcher
 from stdnum import iban, luhn
 
-from echo_hf._infra.atomic import find_complete_folder
+from echo_hf._infra.atomic import find_complete
 from echo_hf.config.checks import KEY_FORM
 from echo_hf.samples.extract import MAX_PROMPT
 
@@ -231,7 +231,7 @@ def join_name(name: str) -> str:
 
 def read_run_names(root: Path, shortest_word: int = MIN_WORD) -> frozenset[str]:
     try:
-        folder = find_complete_folder(root / "stages" / "collect")
+        folder = find_complete(root / "stages" / "collect")
         posts = pq.read_table(folder / "kept.parquet", columns=[AUTHOR])
     except (OSError, pa.ArrowInvalid):
         return frozenset()  # `collect` has not run yet, or will write it anew

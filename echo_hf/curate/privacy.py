@@ -45,7 +45,7 @@ from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.images.metadata import MetadataKind, remove_metadata
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
-from echo_hf.pipeline.stage import Stage, StageRows, combine_fingerprints
+from echo_hf.pipeline.stage import Stage, StageRows, join_digests
 from echo_hf.reasons import Notice, Review, Status
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Sample, sample_digest
@@ -184,7 +184,7 @@ class Privacy(Stage):
         """Return what decides the result, with fingerprints of key, authors and libraries."""
         return {
             **super().describe(),
-            "authors": combine_fingerprints(*sorted(self.authors)) if self.authors else None,
+            "authors": join_digests(*sorted(self.authors)) if self.authors else None,
             "author_key": self.key.fingerprint if self.key else None,
             "libraries": {name: version(name) for name in LIBRARIES},
             "image_metadata": "keep" if self.images is None else f"strip, version {STRIPPER}",

@@ -17,8 +17,8 @@ from echo_hf.samples.spans import (
     span_sources,
     text_digest,
 )
+from echo_hf.tables import SampleRow
 
-SampleRow = Mapping[str, Any]
 ImageSourceRow = dict[str, Any]
 INPUT, OUTPUT, SCREENSHOT = "input", "output", "screenshot"
 NO_SOURCE = dict.fromkeys(("sha256", "role", "post_url", "url", "of", "box", "signature"))

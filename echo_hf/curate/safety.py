@@ -29,7 +29,8 @@ from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Notice
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Sample, add_provenance
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage
+from echo_hf.tables import Row
 
 HAZARD_BY_CODE = {hazard.value: hazard for hazard in NAMED_HAZARDS}
 NO_LABEL = "no label"

@@ -26,8 +26,8 @@ from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import (
     RowIssue,
     Stage,
-    combine_fingerprints,
     issue_rows,
+    join_digests,
     keep_rows,
     parent_lists,
 )
@@ -176,7 +176,7 @@ class Splits(Stage):
         description: dict[str, Any] = {"decisions": decisions} if decisions else {}
         if any(decision.edits for decision in self.decisions.by_id.values()):
             description["products"] = sorted(self.products)
-            description["authors"] = combine_fingerprints(*sorted(self.authors))
+            description["authors"] = join_digests(*sorted(self.authors))
         return super().describe() | description
 
     @classmethod

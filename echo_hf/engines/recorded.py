@@ -1,4 +1,4 @@
-"""No model: answers that somebody recorded in a file, by the row that each is about."""
+"""An engine without a model: recorded answers from a file, found by row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from echo_hf.config.checks import Section, StrictInt, describe_first_error
+from echo_hf.config.checks import Section, StrictInt, first_error
 from echo_hf.engines.base import ABSTAINED, Completion, ModelFreeEngine, Request, register
 from echo_hf.errors import EngineError
 
@@ -21,7 +21,7 @@ StageName = Literal["relevance", "extract", "roles", "screenshots", "feedback", 
 
 
 class RecordedAnswer(Section):
-    """One line of a file of answers; one without a part answers all requests of its row."""
+    """One line of the file; a line without a part answers all requests of its row."""
 
     stage: StageName
     row: str
@@ -59,7 +59,7 @@ class RecordedEngine(ModelFreeEngine):
         try:
             record = RecordedAnswer.model_validate_json(line)
         except ValidationError as error:
-            raise EngineError(describe_first_error(error, place, RecordedAnswer)) from None
+            raise EngineError(first_error(error, place, RecordedAnswer)) from None
         key, answer = (record.stage, record.row, record.part), record.answer
         if key in self._answers:
             raise EngineError(f"{place}: row {record.row!r} has an answer above: keep one of them")

@@ -1,4 +1,4 @@
-"""No model: takes what posts mark in so many words, and abstains from the rest."""
+"""An engine without a model: takes what posts state explicitly, and abstains otherwise."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ from PIL import ImageOps
 from pydantic import ValidationError
 
 from echo_hf.engines.base import ABSTAINED, Completion, ModelFreeEngine, Request, register
-from echo_hf.engines.phrases import (
-    Phrases,
-    any_of_pattern,
-    read_words,
-    split_lower_words,
-    straighten_quotes,
-)
+from echo_hf.engines.phrases import Phrases, any_of_pattern, lower_words, read_words, straighten
 from echo_hf.engines.reference_images import QUOTED, asks_for_image, needs_image
 from echo_hf.images.loader import BadImageError, open_image
 from echo_hf.images.panes import find_runs
@@ -101,7 +95,7 @@ PART_NUMBER = re.compile(r"\s*\(?(\d{1,2})\s?/\s?\d{1,2}\)?[\s:.)-]*")
 
 @cache
 def _label_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """The word of a label, a label, and what may stand before: a start of a line, "my full"."""
+    """Return patterns of a label's word, of a whole label, and of what may precede it."""
     words = read_words(WORDS)["label"]
     word, suffix, opening = (any_of_pattern(words[name]) for name in ("word", "after", "before"))
     label = (
@@ -116,8 +110,8 @@ def _label_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]
 
 
 def _find_labels(text: str) -> Iterator[re.Match[str]]:
-    lower, (word, label, lead) = split_lower_words(text)[0], _label_patterns()
-    text, label_end = straighten_quotes(text), 0
+    lower, (word, label, lead) = lower_words(text)[0], _label_patterns()
+    text, label_end = straighten(text), 0
     aligned = len(lower) == len(text)  # a few letters have more than one small letter
     for start in (match.start() for match in word.finditer(lower)) if aligned else range(len(text)):
         match = label.match(text, start) if start >= label_end else None
@@ -155,14 +149,13 @@ def _is_image_request(prompt: str) -> bool:
 
 
 def _remove_prompts(text: str, prompts: Iterable[str]) -> str:
-    """What a text says beside its labelled prompts."""
     for prompt in prompts:
         text = text.replace(prompt, "\n")
     return text
 
 
 def _clean_prompt(text: str) -> str:
-    """A prompt without what was put around it: marks, remarks to readers, hashtags, links."""
+    """Strip a prompt of surrounding marks, remarks to readers, hashtags and links."""
     start = LEADING_MARKS.match(text)
     text = text[start.end() :] if start else text
     if fenced := FENCE.match(text):
@@ -170,7 +163,7 @@ def _clean_prompt(text: str) -> str:
     text = _strip_trailing_extra(remove_notes(text))
     body, _, last = text.rpartition("\n")
     if body.strip() and len(last) <= MAX_REMARK:
-        is_remark = _read_phrases("remark").pattern.match(straighten_quotes(last.strip()))
+        is_remark = _read_phrases("remark").pattern.match(straighten(last.strip()))
         text = _strip_trailing_extra(body) if is_remark else text
     if text[:1] in QUOTES:
         inside, _, tail = text[1:].partition(QUOTES[text[0]])
@@ -202,7 +195,7 @@ def _note_pattern() -> re.Pattern[str]:
 
 
 def remove_notes(text: str) -> str:
-    """A prompt without the notes on it that follow: "Notes: works best at 16:9"."""
+    """Remove trailing notes from a prompt, such as "Notes: works best at 16:9"."""
     fields = [field.start() for field in FIELD.finditer(text)]
     notes = list(islice(_note_pattern().finditer(text), MAX_NOTES))
     note_starts = {note.start() for note in notes}
@@ -221,7 +214,7 @@ def remove_notes(text: str) -> str:
 
 
 def _is_open(text: str) -> bool:
-    """Whether what follows a text stands in its fence, quotes or brackets."""
+    """Return whether a text ends inside an open fence, quote or bracket."""
     pairs = [("{", "}"), ("“", "”"), ("«", "»"), ("「", "」"), ("『", "』")]
     return (
         text.count("```") % 2 == 1
@@ -242,7 +235,7 @@ QUALITIES = ("Benchmark", "Analysis", "Trash")
 
 
 def extract(inputs: RequestInputs) -> AnswerFields | None:
-    """The labelled prompts of a thread, and clear verdicts on their results."""
+    """Return the labelled prompts of a thread, and clear verdicts on their results."""
     posts: PostsByNumber = {post["number"]: post for post in inputs["posts"]}
     samples: dict[str, AnswerFields] = {}
     owners: dict[int, AnswerFields] = {}
@@ -286,7 +279,7 @@ def extract(inputs: RequestInputs) -> AnswerFields | None:
 
 
 def _find_next_parts(post: RequestInputs, posts: PostsByNumber) -> Iterator[RequestInputs]:
-    """The posts that go on where one numbered "1/3" stops."""
+    """Yield the posts that continue one numbered "1/3"."""
     number = PART_NUMBER.match(post["text"] or "")
     for candidate in posts.values():
         mark = PART_NUMBER.match(candidate["text"] or "") if number else None
@@ -311,7 +304,7 @@ SEVERAL_WORDS = re.compile(r"\w[\s-]\w")
 
 
 def relevance(inputs: RequestInputs) -> AnswerFields | None:
-    """The score of a post that names a model beside images, or labels a prompt for one."""
+    """Score a post that names a model beside images, or labels a prompt for one."""
     target, texts = inputs["target"], [inputs["text"], *inputs["alt_texts"]]
     labelled = list(map(find_prompts, texts))
     prompts, text = " ".join(chain(*labelled)), _remove_prompts(texts[0], labelled[0])
@@ -338,7 +331,7 @@ PLACES: tuple[Any, ...] = (1, 2, 3, 4, *SIDES)
 
 
 def roles(inputs: RequestInputs) -> AnswerFields | None:
-    """What the images of a sample are, where descriptions or captions say it of each of them.
+    """Return the role of each image of a sample, where captions or descriptions tell all.
 
     The only image of a post with one labelled prompt is assumed to be its output, where no word
     speaks of an input. Asked for an image that is not there, that there is one, where words point
@@ -386,7 +379,7 @@ def roles(inputs: RequestInputs) -> AnswerFields | None:
 
 
 def _is_output(inputs: RequestInputs) -> bool:
-    """Whether words speak of one labelled prompt beside an image, and of nothing else in it."""
+    """Return whether the words are about one labelled prompt and its result alone."""
     (image,) = inputs["pictures"]
     post = next(post for post in inputs["posts"] if post["number"] == image["post"])
     prompts = find_prompts(post["text"] or "") or find_prompts(image["alt_text"] or "")
@@ -435,7 +428,7 @@ def _place_pattern() -> re.Pattern[str]:
 
 
 def _read_captions(text: str, target: RequestInputs) -> dict[str, str]:
-    """Roles by the place that a text gives them: "1", "2", "left"; none where one is unclear."""
+    """Read roles by stated place ("1", "2", "left"); empty where one is unclear."""
     if sum(_has(text, "caption", name) for name in PLACES) < 2:  # as of nearly all texts
         return {}
     marks = list(_place_pattern().finditer(text))
@@ -466,7 +459,7 @@ MAX_GUTTER_SHARE = 0.08  # of the width: what is wider may be part of an image
 
 
 def screenshots(inputs: RequestInputs) -> AnswerFields | None:
-    """The two images of a collage whose caption says which side went in; nothing else."""
+    """Return the two images of a collage whose caption says which side was the input."""
     texts = (_remove_prompts(text, find_prompts(text)) for text in inputs["posts"])
     captioned = [captions for text in texts if (captions := _read_captions(text, inputs["target"]))]
     if len(captioned) != 1 or not _has_both_sides(captioned[0]):
@@ -478,7 +471,7 @@ def screenshots(inputs: RequestInputs) -> AnswerFields | None:
 
 
 def _find_panels(file: Path) -> list[tuple[int, int, int, int]] | None:
-    """Boxes of two images that a gutter parts from top to bottom; null where it is not sure."""
+    """Find two images parted by a vertical gutter; null where that is uncertain."""
     try:
         with open_image(file) as image:
             pixels = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
@@ -506,7 +499,7 @@ UPPERCASE_WORD = re.compile(r"\b[A-Z]{3,}\b")
 
 
 def feedback(inputs: RequestInputs) -> AnswerFields | None:
-    """The task of a prompt with its verdicts, where all of them are clear."""
+    """Return the task of a prompt and the verdicts on it, where all are clear."""
     if "comments" not in inputs:  # asked for a phrase, which no list of words can give
         return None
     task = guess_task(inputs["prompt"], inputs["inputs"])
@@ -521,12 +514,12 @@ def feedback(inputs: RequestInputs) -> AnswerFields | None:
 
 
 def find_verdict(text: str) -> tuple[str, str | None] | None:
-    """A clear verdict on a result with the failure that it names; null where there is none."""
+    """Find a clear verdict on a result, with the failure that it names; else null."""
     is_praised = _has(text, "praise")
     faults = [name for name in read_words(WORDS)["complaint"] if _has(text, "complaint", name)]
     if is_praised == bool(faults) or "?" in text or "？" in text or _is_order_to_reader(text):
         return None
-    tail = re.sub(r"(?<=\w)n't\b", " not", straighten_quotes(text))
+    tail = re.sub(r"(?<=\w)n't\b", " not", straighten(text))
     for name in faults:
         tail = _read_phrases("complaint", name).pattern.sub(" ", tail)
     if _has(tail, "unclear"):
@@ -535,7 +528,7 @@ def find_verdict(text: str) -> tuple[str, str | None] | None:
 
 
 def guess_task(prompt: str, images: int) -> str | None:
-    """The kind of task of a prompt that comes with so many images; null where it is not clear."""
+    """Guess the task kind of a prompt with so many images; null where it is unclear."""
     if _has(prompt, "probe") or _is_order_to_reader(prompt):
         return None
     if not images:

@@ -1,4 +1,4 @@
-"""The models that a server says it has."""
+"""List the models of a server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 import httpcore2
 
-from echo_hf._infra.text import clean_text, one_line
+from echo_hf._infra.text import clean, one_line
 from echo_hf.engines.base import KEY_VARIABLE
 from echo_hf.engines.server import Server
 from echo_hf.errors import EngineError
@@ -20,7 +20,7 @@ EXPECTED = "start it, or name another address, mostly one that ends in /v1"
 
 
 def list_served_models(base_url: str) -> list[str]:
-    """The names of a server's models, in its order.
+    """Return the names of a server's models, in its order.
 
     Raises:
         EngineError: Nothing answers there, or what answers lists no models.
@@ -53,6 +53,6 @@ def list_served_models(base_url: str) -> list[str]:
         reason = one_line(error) or type(error).__name__
         raise EngineError(f"no server answers at {address!r} ({reason}): {EXPECTED}") from error
     except (httpcore2.ProtocolError, ValueError, TypeError, LookupError, RecursionError) as error:
-        reason = clean_text(str(error), 100)
+        reason = clean(str(error), 100)
         raise EngineError(f"{address!r} lists no models ({reason}): {EXPECTED}") from error
     return list(dict.fromkeys(names))

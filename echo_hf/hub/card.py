@@ -1,4 +1,4 @@
-"""The dataset card: front matter that datasets reads, a page that people read, and `eval.yaml`."""
+"""The dataset card: front matter for datasets, a page for people, and `eval.yaml`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from echo_hf._infra.text import escape_markdown, format_share, format_table, one
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.config.collection import Search
 from echo_hf.config.sections import Hazard
-from echo_hf.engines.base import is_abstaining
+from echo_hf.engines.base import abstains
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import (
     ALL,
@@ -78,7 +78,7 @@ def render_card(
         left_out_for={str(reason): reason.meaning for reason in LeftOut},
         engines=_group_engines(facts),
         models=models or released_models(None),
-        built_without_models=bool(engines) and all(map(is_abstaining, engines)),
+        built_without_models=bool(engines) and all(map(abstains, engines)),
         hazards={str(hazard): hazard.meaning for hazard in Hazard},
         leanings=_build_leanings(facts.measured),
         doubts={
@@ -91,20 +91,20 @@ def render_card(
 
 
 def _group_engines(facts: ReleaseFacts) -> dict[str, list[str]]:
-    """The stages that asked each engine, by what it is called."""
+    """Group the stages by the engine that they asked."""
     found: dict[str, list[str]] = {}
     for stage, origin in facts.provenance.items():
         if engine := origin.get("engine"):
             kind = engine.get("kind") or "an unnamed engine"
             name = f"{engine.get('model') or 'an unnamed model'} by {kind}"
-            name = f"{kind}, which is not a model" if is_abstaining(engine) else name
+            name = f"{kind}, which is not a model" if abstains(engine) else name
             found.setdefault(name, []).append(stage)
     return found
 
 
 @cache
 def read_template() -> jinja2.Template:
-    """The template, from the installed package or, where it runs from its sources, beside it."""
+    """Read the card's template, from the installed package or the sources."""
     package = Path(str(files("echo_hf")))
     paths = [folder / "dataset_card" / "card.md" for folder in (package, package.parent)]
     environment = jinja2.Environment(
@@ -116,14 +116,14 @@ def read_template() -> jinja2.Template:
     )
     environment.filters |= {"md": escape_markdown, "n": "{:,}".format, "json": json.dumps}
     environment.filters |= {"fenced": fence_bibtex, "bibtex": escape_bibtex, "key": make_key}
-    helpers = (is_abstaining, list_columns, format_counts, describe_maker)
-    environment.globals |= {helper.__name__: helper for helper in helpers}
+    environment.globals |= {"abstains": abstains, "columns": list_columns}
+    environment.globals |= {"counted": format_counts, "made_by": describe_maker}
     found = next(path for path in paths if path.is_file())
     return environment.from_string(found.read_text("utf-8"))
 
 
 def build_front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
-    """The YAML that the Hub and `load_dataset` read."""
+    """Build the YAML front matter that the Hub and `load_dataset` read."""
     entries = manifest.configs
     samples = sum(entries[name].rows for name in SAMPLE_CONFIGS if name in entries)
     data = DatasetCardData(
@@ -165,7 +165,7 @@ def build_front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
 
 
 def read_searches(card: Path) -> dict[str, Search]:
-    """What the platforms were asked, by a card that may come from anywhere."""
+    """Read the searches of the platforms from an untrusted card."""
     with catch_read_errors(card):
         try:
             open_regular(card, card.parent, max_bytes=MAX_TEXT_BYTES).close()
@@ -178,7 +178,7 @@ def read_searches(card: Path) -> dict[str, Search]:
 
 
 def render_eval_file(manifest: Manifest) -> str | None:
-    """`eval.yaml`, null where no config of the benchmark has a sample."""
+    """Render `eval.yaml`; null where no config of the benchmark has a sample."""
     entries = manifest.configs
     names = [name for name in BENCHMARK_CONFIGS if name in entries and entries[name].rows]
     if not names:
@@ -201,7 +201,7 @@ def _title(facts: ReleaseFacts) -> str:
 
 
 def format_counts(counts: Mapping[str, int | Mapping[str, Any]], separator: str = ", ") -> str:
-    """Counts by name, those of another level after a colon."""
+    """Format counts by name, nested ones after a colon."""
     return separator.join(
         f"{escape_markdown(name)}: {format_counts(value)}"
         if isinstance(value, Mapping)
@@ -257,13 +257,13 @@ COLUMN_ORIGINS: Mapping[str, tuple[str, str]] = {
 
 
 def describe_maker(column: str, provenance: Mapping[str, Mapping[str, Any]]) -> str:
-    """Who decided a column's values in a build with these stages."""
+    """Describe who decided a column's values in a build with these stages."""
     maker, stages = COLUMN_ORIGINS[column][0], COLUMN_ORIGINS[column][1].split()
     ran = [stage for stage in stages if stage in provenance]
     if stages and not ran:
         return f"nobody: this build has no `{'`, `'.join(stages)}`"
     if maker == BY_MODEL:
-        is_modelless = [is_abstaining(provenance[stage].get("engine")) for stage in ran]
+        is_modelless = [abstains(provenance[stage].get("engine")) for stage in ran]
         if all(is_modelless):
             maker = "plain rules or recorded answers instead of a model"
         elif any(is_modelless):
@@ -275,7 +275,7 @@ MAX_NAMES = 12
 
 
 def _build_leanings(measured: Mapping[str, SampleCounts]) -> str:
-    """The table of what was counted in the samples, empty where nothing was."""
+    """Build the table of counts over the samples, empty where nothing was counted."""
     if not measured:
         return ""
     parts = {name: counts for name, counts in measured.items() if name != ALL}
@@ -314,7 +314,7 @@ def _count_doubts(measured: Mapping[str, SampleCounts], *configs: str) -> Mappin
 
 
 def escape_bibtex(text: object) -> str:
-    """Text as the value of a BibTeX field, which LaTeX prints as it is."""
+    """Escape text for a BibTeX field, which LaTeX prints as it is."""
     words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     escaped = re.sub(
         r"[\\~^{}%$#&_]", lambda found: words.get(found[0], f"\\{found[0]}"), one_line(text)
@@ -323,11 +323,10 @@ def escape_bibtex(text: object) -> str:
 
 
 def make_key(name: str) -> str:
-    """A name as a part of a key of BibTeX."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
 def fence_bibtex(text: str) -> str:
-    """BibTeX as a block of code, its fence longer than any run of backticks inside."""
+    """Fence BibTeX as a code block, longer than any run of backticks inside."""
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`+", text))])
     return f"{fence}bibtex\n{text}\n{fence}"

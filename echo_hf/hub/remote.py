@@ -1,4 +1,4 @@
-"""One dataset repository on the Hub, and which of its revisions hold a post; errors in one line."""
+"""A dataset repository on the Hub, and its revisions that hold a post."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ EXPLANATIONS = {
 
 
 @contextmanager
-def translate_hub_errors(action: str, meanings: Mapping[int, str] | None = None) -> Iterator[None]:
-    """Turns what the Hub's client raises into a `HubError`; a status may have a meaning here."""
+def hub_errors(action: str, meanings: Mapping[int, str] | None = None) -> Iterator[None]:
+    """Turn errors of the Hub's client into `HubError`; statuses may have messages here."""
     try:
         yield
     except Exception as error:  # the client passes on what its own libraries raise
@@ -76,7 +76,7 @@ def get_status(error: BaseException) -> int | None:
 
 
 def _find_origin(error: BaseException) -> BaseException:
-    """The first answer of the Hub among the causes, else the first cause of all."""
+    """Return the first response of the Hub among the causes, else the first cause."""
     while not isinstance(error, HUB_ERRORS) and error.__cause__ is not None:
         error = error.__cause__
     return error
@@ -131,7 +131,7 @@ class RepositoryState(NamedTuple):
 
 @dataclass(frozen=True)
 class Remote:
-    """A dataset repository, which may be yet to be made."""
+    """A dataset repository, which may not exist yet."""
 
     api: HfApi
     repo_id: str
@@ -145,7 +145,7 @@ class Remote:
             return  # a token of one repository, which a CI job is lent, stands for no user
         if self.api.token is False:
             raise HubError(f"cannot publish to {self.repo_id!r}: {NO_TOKEN}")
-        with translate_hub_errors(f"publish to {self.repo_id!r}"):
+        with hub_errors(f"publish to {self.repo_id!r}"):
             identity = self.api.whoami()
         access = identity.get("auth", {}).get("accessToken", {})
         can_write = access.get("role") != "read"
@@ -164,12 +164,12 @@ class Remote:
 
     def check_writable(self) -> None:
         message = "this token may not write there: ask its owner, or propose it with --create-pr"
-        with translate_hub_errors(f"publish to {self.repo_id!r}", {403: message}):
+        with hub_errors(f"publish to {self.repo_id!r}", {403: message}):
             self.api.auth_check(self.repo_id, repo_type=KIND, write=True)
 
     def read_state(self) -> RepositoryState | None:
         try:
-            with translate_hub_errors(f"read {self.repo_id!r}"):
+            with hub_errors(f"read {self.repo_id!r}"):
                 refs = self.api.list_repo_refs(self.repo_id, repo_type=KIND)
                 info = self.api.dataset_info(self.repo_id)
         except HubError as error:
@@ -189,30 +189,30 @@ class Remote:
         return state
 
     def create(self, private: bool) -> RepositoryState:
-        with translate_hub_errors(f"create {self.repo_id!r}"):
+        with hub_errors(f"create {self.repo_id!r}"):
             self.api.create_repo(self.repo_id, repo_type=KIND, private=private, exist_ok=True)
         return self.require_state()
 
     def list_files(self, revision: str) -> dict[str, RepoFile]:
-        with translate_hub_errors(f"list the files of {self.repo_id!r}"):
+        with hub_errors(f"list the files of {self.repo_id!r}"):
             entries = self.api.list_repo_tree(
                 self.repo_id, revision=revision, repo_type=KIND, recursive=True
             )
             return {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
     def read_columns(self, commit: str, path: str, names: Collection[str]) -> pa.Table:
-        """Columns of a Parquet file, of which no other bytes are fetched; some may lack there."""
-        with translate_hub_errors(f"read {path!r} of {self.repo_id!r}"):
+        """Read columns of a Parquet file without fetching others; some may be missing."""
+        with hub_errors(f"read {path!r} of {self.repo_id!r}"):
             files = HfFileSystem(endpoint=self.api.endpoint, token=self.api.token)
             with files.open(f"datasets/{self.repo_id}@{commit}/{path}") as file:
                 return read_parquet(file, columns=list(names))
 
     def find_commit(self, revision: str) -> str:
-        with translate_hub_errors(f"find {revision!r} of {self.repo_id!r}"):
+        with hub_errors(f"find {revision!r} of {self.repo_id!r}"):
             return str(self.api.dataset_info(self.repo_id, revision=revision).sha)
 
     def list_requests(self) -> list[PullRequest]:
-        with translate_hub_errors(f"list the pull requests of {self.repo_id!r}"):
+        with hub_errors(f"list the pull requests of {self.repo_id!r}"):
             discussions = self.api.get_repo_discussions(
                 self.repo_id, repo_type=KIND, discussion_type="pull_request"
             )
@@ -222,21 +222,21 @@ class Remote:
             ]
 
     def find_merge_commit(self, request: PullRequest) -> str | None:
-        with translate_hub_errors(f"read {request.url}"):
+        with hub_errors(f"read {request.url}"):
             details = self.api.get_discussion_details(self.repo_id, request.number, repo_type=KIND)
         return details.merge_commit_oid
 
     def open_request(self, title: str, text: str) -> str:
-        """Opens a pull request without a change, and gives its address."""
-        with translate_hub_errors(f"open a pull request of {self.repo_id!r}"):
+        """Open a pull request without a change, and return its address."""
+        with hub_errors(f"open a pull request of {self.repo_id!r}"):
             request = self.api.create_pull_request(
                 self.repo_id, title, description=text, repo_type=KIND
             )
         return request.url
 
     def comment(self, request: PullRequest, text: str) -> None:
-        """Says something in a request, unless it is what was said there last."""
-        with translate_hub_errors(f"comment {request.url}"):
+        """Comment on a pull request, unless the last comment says the same."""
+        with hub_errors(f"comment {request.url}"):
             details = self.api.get_discussion_details(self.repo_id, request.number, repo_type=KIND)
             comments = [
                 event.content for event in details.events if isinstance(event, DiscussionComment)
@@ -245,7 +245,7 @@ class Remote:
                 self.api.comment_discussion(self.repo_id, request.number, text, repo_type=KIND)
 
     def close(self, request: PullRequest, comment: str) -> None:
-        with translate_hub_errors(f"close {request.url}"):
+        with hub_errors(f"close {request.url}"):
             self.api.change_discussion_status(
                 self.repo_id, request.number, "closed", comment=comment, repo_type=KIND
             )
@@ -259,15 +259,13 @@ class Remote:
         description: str | None = None,
         create_pr: bool,
     ) -> CommitInfo:
-        """Makes one commit on a state that was seen; the files of it come first."""
+        """Commit on a known parent, so that a concurrent change is refused."""
         conflict = (
             f"somebody else published meanwhile: it is no longer at {parent[:10]}, nothing of this "
-            f"release was committed; look at {self.page}/commits/{MAIN_BRANCH}, then run the same command "
-            "again"
+            f"release was committed; look at {self.page}/commits/{MAIN_BRANCH}, then run the same "
+            "command again"
         )
-        with translate_hub_errors(
-            f"publish to {self.repo_id!r}", dict.fromkeys(CONFLICT, conflict)
-        ):
+        with hub_errors(f"publish to {self.repo_id!r}", dict.fromkeys(CONFLICT, conflict)):
             return self.api.create_commit(
                 self.repo_id,
                 operations,
@@ -280,7 +278,7 @@ class Remote:
 
     def tag(self, name: str, commit: str) -> None:
         try:
-            with translate_hub_errors(f"tag {commit[:10]} of {self.repo_id!r} as {name!r}"):
+            with hub_errors(f"tag {commit[:10]} of {self.repo_id!r} as {name!r}"):
                 self.api.create_tag(self.repo_id, tag=name, revision=commit, repo_type=KIND)
         except HubError as error:
             state = self.read_state() if get_status(error) == 409 else None
@@ -298,7 +296,7 @@ POST_COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 class RevisionWithPosts(NamedTuple):
-    """A tag, branch or pull request that holds posts: ids of samples, and how many answers do."""
+    """A revision that holds posts: ids of its samples, and the number of answers."""
 
     kind: str
     revision: str
@@ -313,10 +311,10 @@ TAG_KIND = "tag"
 def find_revisions_with_posts(
     repo_id: str, urls: Collection[str], *, api: HfApi | None = None
 ) -> list[RevisionWithPosts]:
-    """Finds what of a repository still holds posts: tags, branches, and pull requests."""
+    """Find the tags, branches and pull requests of a repository that hold posts."""
     remote = Remote(api or HfApi(), repo_id)
     remote.require_state()
-    with translate_hub_errors(f"read {repo_id!r}"):
+    with hub_errors(f"read {repo_id!r}"):
         refs = remote.api.list_repo_refs(repo_id, repo_type=KIND, include_pull_requests=True)
     searched = frozenset(urls)
     tags = sorted(refs.tags, key=lambda tag: tag.name)
@@ -346,5 +344,5 @@ def find_revisions_with_posts(
 def delete_tags(repo_id: str, tags: Iterable[str], *, api: HfApi | None = None) -> None:
     client = api or HfApi()
     for tag in tags:
-        with translate_hub_errors(f"delete tag {tag!r} of {repo_id!r}"):
+        with hub_errors(f"delete tag {tag!r} of {repo_id!r}"):
             client.delete_tag(repo_id, tag=tag, repo_type=KIND)

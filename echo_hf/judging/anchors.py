@@ -1,4 +1,4 @@
-"""Anchors: strengths of an earlier board that stay as they are, and what each of them rests on."""
+"""Anchors: strengths of an earlier board that stay fixed while new systems join it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from echo_hf.hub.run_tables import (
     read_models,
     read_results,
 )
-from echo_hf.judging.run_tables import Models, Row, RunTables
+from echo_hf.judging.run_tables import Models, RunTables
 from echo_hf.scores.bradley_terry import BradleyTerry, bradley_terry
 from echo_hf.scores.rating_table import RUBRIC, RatingTable
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC
 from echo_hf.systems.benchmark import Benchmark
-from echo_hf.tables import RATINGS, RESULTS, arrow_rows
+from echo_hf.tables import RATINGS, RESULTS, Row, arrow_rows
 
 Anchors = Mapping[str, Anchor]  # by system
 Identity = Mapping[str, Any]
@@ -36,7 +36,7 @@ Identity = Mapping[str, Any]
 def select_anchors(
     config: EvaluationBase, benchmark: Benchmark, tables: RunTables, models: Models
 ) -> dict[str, Anchors]:
-    """The anchors that a config names, by split that was rated here, all of the same scale."""
+    """Select the anchors of a config, by rated split; all of them have to be on the same scale."""
     if config.anchors is None or tables.ratings is None:
         return {}
     anchors, identity = {}, benchmark.identity()
@@ -52,7 +52,7 @@ def select_anchors(
 def read_anchors(
     reference: str, protocol: ProtocolName, cache: Path | None = None
 ) -> Mapping[str, Anchors]:
-    """The strengths of a `results.json` or of a release, by split; in a chain each has its own."""
+    """Read strengths of a `results.json` or a release by split; chained anchors stay as given."""
     path, anchors = Path(reference), dict[str, dict[str, Anchor]]()
     try:
         if path.is_file():
@@ -91,7 +91,7 @@ def read_anchors(
 
 
 def _fit_release(benchmark: Benchmark, split: str, protocol: ProtocolName) -> BradleyTerry:
-    """Strengths from the ratings of a release, which holds a row of them beside anchors alone."""
+    """Fit strengths to the ratings of a release; it has rows of strengths only beside anchors."""
     ids = arrow_rows(benchmark.load(split), ["id"])["id"]
     ratings = arrow_rows(benchmark.load(RATINGS.name))
     return bradley_terry(ratings.filter(pc.is_in(ratings[SAMPLE_COLUMN], ids)), protocol=protocol)
@@ -115,7 +115,7 @@ def _build_anchor(row: Row, identity: Identity) -> Anchor:
 def _check(
     anchors: Anchors, split: str, identity: Identity, judges: Collection[str], models: Models
 ) -> None:
-    """Refuses strengths that other samples, judges or models gave: they are of another scale."""
+    """Refuse strengths on another scale: of other samples, judges or models."""
     if not anchors:
         raise ScoreError(
             f"anchors: no system there has a strength in {split}: it needs ratings by which each "
@@ -125,9 +125,8 @@ def _check(
     for name, anchor in anchors.items():
         problem = None
         if anchor.digest != digest or (digest is None and anchor.release != release):
-            problem = (
-                f"has its strength on other samples, of {anchor.release!r}, not of {release!r}"
-            )
+            samples = f"of {anchor.release!r}, not of {release!r}"
+            problem = f"has its strength on other samples, {samples}"
         elif {*anchor.judges} != {*judges}:
             problem = f"was judged by {sorted(anchor.judges)!r}, here it is by {sorted(judges)!r}"
         for label, old, new in (
@@ -146,7 +145,7 @@ def _check(
 def fit_strengths(
     table: RatingTable, protocol: ProtocolName, n_boot: int, anchors: Anchors | None
 ) -> BradleyTerry:
-    """Strengths beside anchors, which keep the intervals that they had."""
+    """Fit strengths beside anchors, whose strengths and intervals stay as they are."""
     anchors = anchors or {}
     fixed_strengths = {name: anchor.strength for name, anchor in anchors.items()}
     fitted = bradley_terry(table, anchors=fixed_strengths, protocol=protocol, n_boot=n_boot)

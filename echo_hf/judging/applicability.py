@@ -1,4 +1,4 @@
-"""Say which specialised metrics fit a sample (section 5.2, figure E.3)."""
+"""Ask a model which specialized metrics fit a sample (section 5.2, figure E.3)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def build_applicability_rows(tasks: Iterable[Task]) -> Dataset:
 
 @dataclass(frozen=True)
 class Applicability(ModelStage):
-    """Asks of each sample which metrics fit it; what is not asked, or failed, is null."""
+    """Stage that asks which metrics fit a sample; null for metrics not asked about, or failures."""
 
     name: ClassVar[str] = "applicability"
     version: ClassVar[int] = 1
@@ -77,7 +77,7 @@ class Applicability(ModelStage):
 
     @property
     def prompt(self) -> Prompt:
-        """The instructions about all metrics; a request holds those that it asks about."""
+        """Return the instructions about all metrics; a request has those about its own."""
         return fill_applicability_prompt(METRICS)
 
     def requests(self, table: pa.Table) -> list[list[Request]]:

@@ -1,4 +1,4 @@
-"""`echo-hf audit`: show judges images whose rating is known before they are believed."""
+"""`echo-hf audit`: show judges images whose rating is known, to see whether they look at them."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from echo_hf.metrics.result import estimate_mean
 from echo_hf.reasons import NotAudited
 from echo_hf.scores.votes import count_votes, to_verdicts
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import find_evaluation_folder, get_benchmark, load_evaluation
-from echo_hf.tables import RATINGS
+from echo_hf.systems.benchmark import find_folder, get_benchmark, load_evaluation
+from echo_hf.tables import RATINGS, Row
 
 AUDIT_FILE = "audit.json"
 BOOTSTRAP_DRAWS = 1000
-ROUND_STEP = 1000  # what a later round adds to the numbers of repetitions, so that it is asked anew
+ROUND_STEP = 1000  # added to the repeat numbers of each later round, so that its requests are new
 DEFAULT_SAMPLES = 20
 MIN_RATINGS = 5
 TOLERANCE = 1e-6
@@ -56,21 +56,20 @@ BLANK_SIZE = 1024, 1024
 GREY = 128, 128, 128
 AUDIT_SEED = 0
 ROUND_COLUMNS = ("sample_id", "system", "output_sha256", "rating")  # what is kept of each round
-Row = Mapping[str, Any]
 FailedAudits = Mapping[str, tuple[str, ...]]
 
 
 class Honeypot(StrEnum):
-    """What stands in the place of an output: the values of `system` in an audit."""
+    """The kinds of images that a judge is shown instead of outputs; the `system` of an audit."""
 
-    REAL = "real"  # the output itself, which the others are held against
-    BLANK = "blank"  # one plain grey
-    UNCHANGED = "unchanged"  # the first input of an edit, as it went in
+    REAL = "real"  # the output itself, with which the others are compared
+    BLANK = "blank"  # a plain gray image
+    UNCHANGED = "unchanged"  # the first input of an edit, as it is
     SHUFFLED = "shuffled"  # an output for another sample of the split
-    RENAMED = "renamed"  # the output once more, under another system's name
+    RENAMED = "renamed"  # the output again, under the name of another system
 
 
-# By how much of the scale a honeypot is to be rated lower, and how often.
+# By what share of the scale a honeypot has to be rated lower, and in what share of samples.
 RULES: Mapping[Honeypot, Mapping[str, float]] = {
     Honeypot.BLANK: {"margin": 0.2, "share": 0.9},
     Honeypot.UNCHANGED: {"margin": 0.1, "share": 0.6},
@@ -81,7 +80,7 @@ RULES: Mapping[Honeypot, Mapping[str, float]] = {
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What became of asking, and by judge what `audit.json` says."""
+    """The result of asking the judges, and what `audit.json` says of each judge."""
 
     judging: JudgingResult
     judges: Mapping[str, Mapping[str, Any]]
@@ -96,15 +95,15 @@ def audit(
     again: bool = False,
     **limits: Unpack[judging.JudgingOptions],
 ) -> AuditResult:
-    """Shows each judge honeypots in the place of outputs, with its own instructions.
+    """Show each judge honeypots instead of outputs, with its own instructions.
 
     What was answered is read from the store, unless they are shown again, to see how it drifts.
     """
     if samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {DEFAULT_SAMPLES}")
     config = load_evaluation(config)
-    chosen, folder = judging.choose_judges(config, judges), find_evaluation_folder(config, runs)
-    # A file that cannot be read is said before anybody is asked.
+    chosen, folder = judging.choose_judges(config, judges), find_folder(config, runs)
+    # Read first: a damaged file is reported before any judge is asked.
     numbers = {
         name: again + max((audit_round["number"] for audit_round in audit["rounds"]), default=0)
         for name, audit in read_audits(folder.root).items()
@@ -115,7 +114,7 @@ def audit(
     def build_questions(sent: judging.SentImages) -> Iterator[JudgeTask]:
         for judge in chosen:
             judging.check_scale(judge, config.protocol)
-            # The rubric that win rates are made of, if the judge has it.
+            # The rubric of the win rates, if the judge has it.
             rubric = OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
             fits = make_task_filter(judge, rubric, applicability)
             pairs = _draw(outputs, [task for task in outputs.tasks if fits(task)], samples)
@@ -125,15 +124,16 @@ def audit(
                     f"{str(folder.root)!r}: run `echo-hf generate` first"
                 )
             first = ROUND_STEP * numbers.get(judge.name, 0)
-            shown_now = _make_honeypots(pairs, folder.images, first, inputs=sees_inputs(rubric))
-            rows = to_dataset(TO_RATE, shown_now)
+            honeypots = _make_honeypots(pairs, folder.images, first, inputs=sees_inputs(rubric))
+            rows = to_dataset(TO_RATE, honeypots)
             yield judging.rating_question(judge, rubric, config.protocol, rows, sent)
 
     by_name = {judge.name: judge for judge in chosen}
 
     def write(root: Path, judged: JudgeRows, _: Collection[str]) -> Path:
-        if judged.rows.num_rows:  # where it answered nothing, an earlier audit stays
+        if judged.rows.num_rows:  # an earlier audit stays where no answer came
             ratings, audits, name = read_table(root, RATINGS), read_audits(root), judged.judge
+            # A resumed round takes the place of its earlier state.
             earlier_rounds = audits.get(name, {}).get("rounds", ())
             rounds = add_round(earlier_rounds, numbers.get(name, 0), judged)
             audits[name] = {**build_audit(by_name[name], judged, ratings), "rounds": rounds}
@@ -141,18 +141,18 @@ def audit(
         return root / AUDIT_FILE
 
     engines = judging.engines_of(chosen)
-    result = judging.run_judges(
-        folder, engines, build_questions, write, outputs, config.runner, **limits
-    )
+    runner = config.runner
+    result = judging.run_judges(folder, engines, build_questions, write, outputs, runner, **limits)
     audits = {} if limits.get("dry_run") else read_audits(folder.root)
-    summaries = {
-        name: {**audit, "drift": find_drift(audit["rounds"])} for name, audit in audits.items()
-    }
-    return AuditResult(result, {name: summaries[name] for name in by_name if name in summaries})
+    summaries = {}
+    for name in by_name:
+        if name in audits:
+            summaries[name] = {**audits[name], "drift": find_drift(audits[name]["rounds"])}
+    return AuditResult(result, summaries)
 
 
 def _draw(outputs: OutputsToRate, tasks: Iterable[Task], samples: int) -> list[tuple[Task, str]]:
-    """Some samples of each split in turn, each with one output, whatever else there is."""
+    """Draw samples of each split in turn, each with one output; the draw depends on names alone."""
     by_split: dict[str, list[Task]] = {}
     for task in sorted(tasks, key=lambda task: random_key(AUDIT_SEED, task.sample_id)):
         if outputs.outputs.get(task.sample_id):
@@ -175,14 +175,14 @@ def _make_honeypots(
     by_split: dict[str, list[str]] = {}
     for task, image in pairs:
         by_split.setdefault(task.split, []).append(image)
-    # By sample the output of the next one of its split, the first after the last.
+    # By split an iterator over the output of each sample's successor, the first after the last.
     others = {name: iter([*digests[1:], digests[0]]) for name, digests in by_split.items()}
     for task, image in pairs:
         honeypots = {Honeypot.REAL: image, Honeypot.RENAMED: image, Honeypot.BLANK: blank}
         differing = {Honeypot.SHUFFLED: next(others[task.split])}
         if inputs and task.inputs:
             differing[Honeypot.UNCHANGED] = task.inputs[0].sha256
-        # What is the real output itself is no honeypot.
+        # Where it is the real output, it would be no honeypot.
         honeypots |= {system: other for system, other in differing.items() if other != image}
         for system, output in honeypots.items():
             repeat = first + (system is Honeypot.RENAMED)
@@ -190,7 +190,7 @@ def _make_honeypots(
 
 
 def build_audit(judge: JudgeConfig, judged: JudgeRows, ratings: pa.Table | None) -> dict[str, Any]:
-    """What a judge's ratings of honeypots come to, beside how it uses its scale in the run."""
+    """Summarize a judge's ratings of honeypots, and how it uses its scale in the run."""
     rows, by_honeypot = judged.rows.to_pylist(), dict[str, dict[str, float]]()
     for row in rows:
         if row["rating"] is not None:
@@ -227,7 +227,7 @@ def build_audit(judge: JudgeConfig, judged: JudgeRows, ratings: pa.Table | None)
         "outcomes": dict(judged.outcomes),
         "mean_of_real_outputs": fmean(real.values()) if real else None,
         "checks": checks,
-        "noise": {  # of the two ratings of the same image
+        "noise": {  # from the two ratings of the same image
             "samples": len(gaps),
             "equal": sum(gap <= TOLERANCE for gap in gaps) / len(gaps) if gaps else None,
             "deviation": math.sqrt(fmean(gap * gap / 2 for gap in gaps)) if gaps else None,
@@ -239,7 +239,7 @@ def build_audit(judge: JudgeConfig, judged: JudgeRows, ratings: pa.Table | None)
 
 
 def add_round(rounds: Iterable[Row], number: int, judged: JudgeRows) -> list[Row]:
-    """The rounds of a judge's audits with the newest, in place of itself where it resumes."""
+    """Add the newest round to a judge's rounds, in place of its earlier state if it was resumed."""
     earlier = {(row["number"], row["digest"]): row for row in rounds}
     previous = earlier.pop((number, judged.digest), {"day": datetime.now(UTC).date().isoformat()})
     ratings = [[row[name] for name in ROUND_COLUMNS] for row in judged.rows.to_pylist()]
@@ -248,7 +248,7 @@ def add_round(rounds: Iterable[Row], number: int, judged: JudgeRows) -> list[Row
 
 
 def find_drift(rounds: Sequence[Row]) -> dict[str, Any] | None:
-    """How a judge rates the same honeypots now and when they were first shown; null without both.
+    """Measure how ratings of the same honeypots changed since the first round; null without two.
 
     Only rounds of the same instructions and model are compared, and of them what both rated.
     """
@@ -264,9 +264,8 @@ def find_drift(rounds: Sequence[Row]) -> dict[str, Any] | None:
     by_sample: dict[str, list[float]] = {name: [] for name, *_ in moved}
     for (name, *_), difference in moved.items():
         by_sample[name].append(difference)
-    mean = estimate_mean(
-        list(map(fmean, by_sample.values())), n_boot=BOOTSTRAP_DRAWS, seed=AUDIT_SEED
-    )
+    means = list(map(fmean, by_sample.values()))
+    mean = estimate_mean(means, n_boot=BOOTSTRAP_DRAWS, seed=AUDIT_SEED)
     return {
         "first": first["day"],
         "newest": newest["day"],
@@ -278,7 +277,7 @@ def find_drift(rounds: Sequence[Row]) -> dict[str, Any] | None:
 
 
 def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict[str, Any] | None:
-    """How a judge uses its scale in the run's ratings; null where it has given none."""
+    """Describe how a judge uses its scale in the run's ratings; null where it has given none."""
     if ratings is None:
         return None
     own = pc.and_(pc.equal(ratings["judge"], judge.name), pc.equal(ratings["rubric"], rubric))
@@ -302,7 +301,7 @@ def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict
 
 
 class Audit(BaseModel):
-    """The part of a judge's audit that scores read."""
+    """The fields of a judge's audit that scores read."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -314,7 +313,7 @@ AUDITS = TypeAdapter(dict[Literal["judges"], dict[str, Audit]])
 
 
 def read_audits(root: Path) -> dict[str, dict[str, Any]]:
-    """The audits of a run by judge; none where there is no file."""
+    """Read the audits of a run by judge; empty where there is no file."""
     path = root / AUDIT_FILE
     if not path.exists():
         return {}
@@ -330,7 +329,7 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
 
 
 def drop_audit_ratings(root: Path, samples: Collection[str]) -> None:
-    """Removes ratings of samples, and of others that an output of one was shown for."""
+    """Remove the ratings of samples, and of others that were shown one of their outputs."""
     audits, changed = read_audits(root), False
     for turn in chain.from_iterable(audit["rounds"] for audit in audits.values()):
         real = (row for row in turn["ratings"] if row[1] == Honeypot.REAL)
@@ -349,6 +348,6 @@ def read_failures(root: Path) -> FailedAudits:
 def mark_failures(
     definition: Mapping[str, Any], judges: Iterable[str], failed: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """A figure's definition, with the judges of the figure that failed their audits."""
+    """Add to a figure's definition which of its judges failed their audits."""
     failed_honeypots = {judge: list(failed[judge]) for judge in judges if judge in failed}
     return {**definition, **({FAILED_AUDIT: failed_honeypots} if failed_honeypots else {})}

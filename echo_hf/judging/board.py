@@ -1,4 +1,4 @@
-"""The figures of `results.json` and `agreement.json` in a terminal."""
+"""Print the figures of `results.json` and `agreement.json` in a terminal."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, make_table, print_line, show_table
+from echo_hf._infra.console import MORE_OPTION, make_table, say, show_table
 from echo_hf._infra.text import (
-    clean_text,
-    format_count,
+    clean,
     format_interval,
-    format_percent,
     format_rounded,
     name_stand_in,
+    percent,
+    pluralize,
 )
 from echo_hf.config.checks import IMPORTED, ModelIdentity
 from echo_hf.metrics import BETTER, HIGHER, LOWER
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from echo_hf.judging.score import RunAgreement
     from echo_hf.scores.agreement import Agreement
 
-FAILED_AUDIT = "failed_audit"  # in definitions: the judges that failed honeypots
+FAILED_AUDIT = "failed_audit"  # key of a definition: the judges that failed honeypots
 MAX_NAME, MAX_LINE = 40, 1000
 EMPTY_CELL = "-"
 SIGNIFICANCE_LEVEL = 0.05
@@ -51,26 +51,26 @@ PAIRWISE_LABELS = {
 }
 APPLICABILITY_SOURCES = {"run": "as was asked in this run", "release": "as the release says"}
 PEOPLE_COLUMNS = ("people alone", "judges alone")
-FigurePart = Mapping[str, Any]  # of the file, which `score` has written
+FigurePart = Mapping[str, Any]  # a part of the file that `score` writes
 ModelsByName = Mapping[str, ModelIdentity]
 
 
 def judge_names(
     judges: Iterable[str], failed: Mapping[str, Sequence[str]], models: ModelsByName | None = None
 ) -> Iterator[str]:
-    """The names of judges, each with where it is from and the honeypots that it failed on."""
+    """Yield the names of judges, each with its origin and the honeypots that it failed."""
     for judge in judges:
         model = (models or {}).get(judge, ModelIdentity())
         notes = [model.status] if model.status == IMPORTED else []
-        notes += (
-            [f"in place of {clean_text(model.in_place_of, MAX_NAME)}"] if model.in_place_of else []
-        )
-        notes += [f"failed its audit: {', '.join(failed[judge])}"] if failed.get(judge) else []
-        yield clean_text(judge, MAX_NAME) + (f" ({'; '.join(notes)})" if notes else "")
+        if model.in_place_of:
+            notes.append(f"in place of {clean(model.in_place_of, MAX_NAME)}")
+        if failed.get(judge):
+            notes.append(f"failed its audit: {', '.join(failed[judge])}")
+        yield clean(judge, MAX_NAME) + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def show_board(console: Console, path: Path) -> None:
-    """Shows the win rates of both splits, then the metrics, and what went wrong."""
+    """Print the win rates of both splits, the metrics, and warnings."""
     results = json.loads(path.read_bytes())
     show_left_out(console, results["left_out"].items())
     notes, splits = _show_win_rates(console, results), _select_splits(results)
@@ -79,16 +79,15 @@ def show_board(console: Console, path: Path) -> None:
         if reason := _describe_missing_rates(split, results):
             splits_by_reason.setdefault(reason, []).append(name)
             continue
-        for row in split["win_rate"].get("uneven_coverage", ()):  # files of before have none
-            shares = (
-                f"{format_percent(row['coverage'])} beside {format_percent(row['of_neighbor'])}"
-            )
-            text = f"{name}: {clean_text(row['system'])} rests on {shares} of {clean_text(row['neighbor'])}"
-            print_line(console, text, "yellow")
+        for row in split["win_rate"].get("uneven_coverage", ()):  # missing in older files
+            system, neighbor = clean(row["system"]), clean(row["neighbor"])
+            own, other = percent(row["coverage"]), percent(row["of_neighbor"])
+            text = f"{name}: {system} rests on {own} beside {other} of {neighbor}"
+            say(console, text, "yellow")
     for reason, names in splits_by_reason.items():
         prefix = "" if len(names) == len(splits) else f"{' and '.join(names)}: "
         is_wrong = any(splits[name]["win_rate"] for name in names)
-        print_line(console, f"{prefix}{reason}", "yellow" if is_wrong else "")
+        say(console, f"{prefix}{reason}", "yellow" if is_wrong else "")
     if splits_by_reason:
         console.print()
     columns, unmeasured = _read_metrics(splits)
@@ -96,17 +95,17 @@ def show_board(console: Console, path: Path) -> None:
     shown_judges = {judge for rated in boards for judge in rated[results["protocol"]]["per_judge"]}
     _show_metrics(console, columns, _read_models(results)[0], shown_judges)
     if remaining := _list_rest(notes, unmeasured):
-        print_line(console, f"{remaining}: {MORE_OPTION}, or the report", "dim")
+        say(console, f"{remaining}: {MORE_OPTION}, or the report", "dim")
 
 
 def show_win_rates(console: Console, path: Path) -> str:
-    """Shows the win rates of both splits; returns what else there is, in words."""
+    """Print the win rates of both splits; return in words what else there is to see."""
     results = json.loads(path.read_bytes())
     return _list_rest(_show_win_rates(console, results), _read_metrics(_select_splits(results))[1])
 
 
 def _show_win_rates(console: Console, results: FigurePart) -> int:
-    """Shows the win rates of both splits; returns how many notes there are on them."""
+    """Print the win rates of both splits; return the number of notes about them."""
     systems, by_judge = _read_models(results)
     rated = {
         name: split["win_rate"]
@@ -114,9 +113,8 @@ def _show_win_rates(console: Console, results: FigurePart) -> int:
         if not _describe_missing_rates(split, results)
     }
     boards = {name: rates[results["protocol"]] for name, rates in rated.items()}
-    notes = sum(
-        line["reason"] is None for line in results.get("trust", ())
-    )  # files of before lack it
+    lines = results.get("trust", ())  # missing in older files
+    notes = sum(line["reason"] is None for line in lines)
     if boards:
         judges = dict.fromkeys(judge for rates in boards.values() for judge in rates["per_judge"])
         names = ", ".join(judge_names(judges, results["failed_audit"], by_judge))
@@ -129,12 +127,12 @@ def _show_win_rates(console: Console, results: FigurePart) -> int:
         show_table(console, title, _board_table(boards, rated, systems), reasons)
     for rates in boards.values():
         remarks = [] if not any(rates["interval"].values()) else [*_list_reasons(rates)]
-        notes += len([*remarks, *describe_voted_samples(rates.get("definition", {}))])
+        notes += len([*remarks, *describe_votes(rates.get("definition", {}))])
     return notes
 
 
 def _describe_missing_rates(split: FigurePart, results: FigurePart) -> str | None:
-    """Why a split has no board, in a line; null where it has one, or no sample."""
+    """Explain in a line why a split has no board; null where it has one, or no sample."""
     rated = split["win_rate"]
     if not rated:
         return "no win rates, since no judge has rated an output" if split["samples"] else None
@@ -149,14 +147,14 @@ def _select_splits(results: FigurePart) -> dict[str, FigurePart]:
 
 
 def _list_rest(notes: int, unmeasured: int) -> str:
-    parts = [format_count(notes, "note")] if notes else []
-    return ", ".join(
-        [*parts, *([f"{format_count(unmeasured, 'metric')} not measured"] if unmeasured else [])]
-    )
+    parts = [pluralize(notes, "note")] if notes else []
+    if unmeasured:
+        parts.append(f"{pluralize(unmeasured, 'metric')} not measured")
+    return ", ".join(parts)
 
 
 def _read_models(results: FigurePart) -> tuple[ModelsByName, ModelsByName]:
-    """Who answered for each system and each judge; files of before do not say it."""
+    """Read which model each system and judge is; older files do not say it."""
     systems, judges = (
         {name: ModelIdentity.model_validate(model) for name, model in results.get(kind, {}).items()}
         for kind in ("systems", "judges")
@@ -196,7 +194,7 @@ BoardColumns = dict[tuple[str, str], dict[str, FigurePart]]  # by metric and spl
 
 
 def _read_metrics(splits: Mapping[str, FigurePart]) -> tuple[BoardColumns, int]:
-    """The metrics that have a value, and how many have none."""
+    """Return the metrics that have a value, and the number of those that have none."""
     columns = BoardColumns()
     for name, split in splits.items():
         for figure in split["metrics"]:
@@ -212,7 +210,7 @@ def _read_metrics(splits: Mapping[str, FigurePart]) -> tuple[BoardColumns, int]:
 def _show_metrics(
     console: Console, columns: BoardColumns, systems: ModelsByName, shown_judges: Collection[str]
 ) -> None:
-    """A column for each metric, with the number of samples where it is not all of them.
+    """Print a column for each metric, with the number of samples where it is not all of them.
 
     Of judges that failed their audit, those are named that no board above has named.
     """
@@ -237,14 +235,13 @@ def _show_metrics(
         notes = ["(of how many samples, where not all)"] if is_part else []
         show_table(console, "what people complain about", table, notes)
     for judge in judge_names((judge for judge in failed if judge not in shown_judges), failed):
-        print_line(console, judge, "yellow")
+        say(console, judge, "yellow")
 
 
 def _count_covered(figure: FigurePart) -> tuple[int, int]:
-    """The samples that a metric's value rests on, and those that it might have."""
-    return (figure["result"] or {}).get("n", 0), len(figure["samples"]) + figure["counts"].get(
-        "not_asked", 0
-    )
+    """Count the samples with a value, and all that might have one."""
+    total = len(figure["samples"]) + figure["counts"].get("not_asked", 0)
+    return (figure["result"] or {}).get("n", 0), total
 
 
 def show_scores(console: Console, path: Path) -> None:
@@ -254,13 +251,13 @@ def show_scores(console: Console, path: Path) -> None:
     for name, split in results["details"].items():
         rated = split["win_rate"]
         if reason := _describe_missing_rates(split, results):
-            print_line(console, f"{name}: {reason}\n", "yellow")
+            say(console, f"{name}: {reason}\n", "yellow")
         elif rated:
             rates = rated[results["protocol"]]
             judges = ", ".join(judge_names(rates["per_judge"], results["failed_audit"], by_judge))
             title = f"{name}: win rate ({results['protocol']}), judged by {judges}"
-            notes = [*describe_voted_samples(rates.get("definition", {})), *_list_reasons(rates)]
-            uneven_rows = rated.get("uneven_coverage", ())  # files of before have none
+            notes = [*describe_votes(rates.get("definition", {})), *_list_reasons(rates)]
+            uneven_rows = rated.get("uneven_coverage", ())  # missing in older files
             uneven = {row["system"] for row in uneven_rows}
             table = _split_table(rates, rated["tiers"]["tiers"], uneven, systems)
             show_table(console, title, table, notes)
@@ -268,57 +265,52 @@ def show_scores(console: Console, path: Path) -> None:
                 show_table(console, f"{name}: {decisions['said']}", _decision_table(decisions))
             if anchors := rated.get("anchors"):
                 title = f"{name}: Bradley-Terry strengths, where anchors stay as they are"
-                show_table(
-                    console, title, _strength_table(rated["bradley_terry"], anchors, systems)
-                )
-        if people := split.get("by_people"):  # files of before have none
-            summary = clean_text(people["said"], MAX_LINE)
+                table = _strength_table(rated["bradley_terry"], anchors, systems)
+                show_table(console, title, table)
+        if people := split.get("by_people"):  # missing in older files
+            summary = clean(people["said"], MAX_LINE)
             if result := people["result"]:
                 title = f"{name}: win rate by people, estimated on all samples"
                 table = _system_table(result["win_rate"], systems, _people_columns(result))
                 show_table(console, title, table, [summary, *_list_reasons(result)])
             else:
-                print_line(console, f"{name}: {summary}\n", "yellow")
+                say(console, f"{name}: {summary}\n", "yellow")
         if pairwise := split["pairwise"]:
-            print_line(console, f"{name}: two outputs side by side, in both orders", "bold")
+            say(console, f"{name}: two outputs side by side, in both orders", "bold")
             names = judge_names(pairwise["judges"], results["failed_audit"], by_judge)
             for judge, row in zip(names, pairwise["judges"].values(), strict=True):
-                shares = ", ".join(
-                    f"{label} {_share(row[part])}" for part, label in PAIRWISE_LABELS.items()
-                )
-                print_line(console, f"{judge}: {row['pairs']:,} pairs, {shares}")
-
+                shares = [f"{label} {_share(row[key])}" for key, label in PAIRWISE_LABELS.items()]
+                say(console, f"{judge}: {row['pairs']:,} pairs, {', '.join(shares)}")
             console.print()
         if split["metrics"]:
             table = _metric_table(split["metrics"], {} if split["win_rate"] else systems)
             show_table(console, f"{name}: what people complain about", table)
-    if lines := results.get("trust"):  # files of before have none
+    if lines := results.get("trust"):  # missing in older files
         _print_trust_lines(console, lines)
-    if source := results.get("applicability"):  # files of before have none
-        print_line(console, f"which metrics fit a sample: {APPLICABILITY_SOURCES[source]}", "dim")
-    print_line(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
-    print_line(console, f"results: {path}")
+    if source := results.get("applicability"):  # missing in older files
+        say(console, f"which metrics fit a sample: {APPLICABILITY_SOURCES[source]}", "dim")
+    say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
+    say(console, f"results: {path}")
 
 
 def _print_trust_lines(console: Console, lines: Sequence[FigurePart]) -> None:
-    """A line for each measure that has something to say; which have not, and why, in one more."""
-    print_line(console, "how far to trust this", "bold")
+    """Print a line for each measure with a finding, and one for each without, with the reason."""
+    say(console, "how far to trust this", "bold")
     for measure, measure_lines in groupby(lines, key=itemgetter("measure")):
         stated = [line for line in measure_lines if line["reason"] is None]
         if stated:
-            print_line(console, f"{measure}: {stated[0]['meaning']}", "dim")
+            say(console, f"{measure}: {stated[0]['meaning']}", "dim")
         for line in stated:
-            prefix = f"{clean_text(line['split'])}: " if line["split"] else ""
-            print_line(console, f"  {prefix}{clean_text(line['said'], MAX_LINE)}")
+            prefix = f"{clean(line['split'])}: " if line["split"] else ""
+            say(console, f"  {prefix}{clean(line['said'], MAX_LINE)}")
     silent = dict[tuple[str, str], list[str]]()
     for line in lines:
         if line["reason"]:
-            silent.setdefault((line["measure"], line["reason"]), []).append(
-                clean_text(line["split"])
-            )
+            splits = silent.setdefault((line["measure"], line["reason"]), [])
+            splits.append(clean(line["split"]))
     for (measure, reason), splits in silent.items():
         suffix = f" of {' and '.join(splits)}" if all(splits) else ""
-        print_line(console, f"no {measure}{suffix}: {MEANINGS[reason]}", "dim")
+        say(console, f"no {measure}{suffix}: {MEANINGS[reason]}", "dim")
     console.print()
 
 
@@ -326,7 +318,7 @@ def show_left_out(console: Console, counts: Iterable[tuple[str, Mapping[Any, int
     for name, by_reason in counts:
         for reason, count in by_reason.items():
             line = f"{count:,} rows of {name} do not count, {reason}: {MEANINGS[str(reason)]}"
-            print_line(console, line, "yellow")
+            say(console, line, "yellow")
 
 
 def _share(share: FigurePart) -> str:
@@ -339,15 +331,15 @@ def _share(share: FigurePart) -> str:
 
 def _format_system(system: str, systems: ModelsByName) -> str:
     place = systems[system].in_place_of if system in systems else None
-    return name_stand_in(clean_text(system, MAX_NAME), place and clean_text(place, MAX_NAME))
+    return name_stand_in(clean(system, MAX_NAME), place and clean(place, MAX_NAME))
 
 
 def _system_table(
     values: FigurePart, systems: ModelsByName, columns: Mapping[str, Mapping[str, str]]
 ) -> Table:
-    """A row for each system, the best first, and in it what each column says of it."""
+    """Build a table with a row for each system, the best first, and the given columns."""
     table = make_table("system", *columns, left=("anchor",))
-    # As `scores.win_rate.ranked` does, without what `echo_hf.scores` loads.
+    # The order of `scores.win_rate.sort_board`, without importing NumPy and SciPy for it.
     for name, _ in sorted(values.items(), key=lambda pair: (pair[1] is None, -(pair[1] or 0.0))):
         cells = (column.get(name, EMPTY_CELL) for column in columns.values())
         table.add_row(Text(_format_system(name, systems), "bold"), *cells)
@@ -368,17 +360,16 @@ def _split_table(
     uneven: Collection[str],
     systems: ModelsByName,
 ) -> Table:
-    # Where nothing says how far others may differ, one tier for all would read as no difference.
-    has_ends = any(rates["interval"].values())
+    # Without intervals, one tier for all would read as if there were no difference.
+    if not any(rates["interval"].values()):
+        tiers = ()
+    coverage = {name: percent(value) for name, value in rates["coverage"].items()}
     columns = {
         "win rate": _numbers(rates["win_rate"]),
         "95 %": _ends(rates["interval"]),
-        "tier": {
-            name: str(number) for number, names in enumerate(tiers, 1) for name in names if has_ends
-        },
+        "tier": {name: str(tier) for tier, names in enumerate(tiers, 1) for name in names},
         "coverage": {
-            name: f"uneven {format_percent(value)}" if name in uneven else format_percent(value)
-            for name, value in rates["coverage"].items()
+            name: f"uneven {share}" if name in uneven else share for name, share in coverage.items()
         },
     }
     return _system_table(rates["win_rate"], systems, columns)
@@ -393,9 +384,8 @@ def _people_columns(human: FigurePart) -> dict[str, dict[str, str]]:
 def _strength_table(strengths: FigurePart, anchors: FigurePart, systems: ModelsByName) -> Table:
     anchor_texts = dict.fromkeys(strengths["strength"], "joins")
     for name, anchor in anchors.items():
-        anchor_texts[name] = clean_text(
-            f"{anchor['release']}, judged by {', '.join(anchor['judges'])}"
-        )
+        judges = ", ".join(anchor["judges"])
+        anchor_texts[name] = clean(f"{anchor['release']}, judged by {judges}")
     columns = {
         "strength": _numbers(strengths["strength"]),
         "95 %": _ends(strengths["interval"]),
@@ -404,13 +394,11 @@ def _strength_table(strengths: FigurePart, anchors: FigurePart, systems: ModelsB
     return _system_table(strengths["strength"], systems, columns)
 
 
-def describe_voted_samples(definition: FigurePart) -> Iterator[str]:
-    """What win rates rest on where a judge was spared samples."""
+def describe_votes(definition: FigurePart) -> Iterator[str]:
+    """Yield what win rates rest on where a judge rated only a part of the samples."""
     if estimate := definition.get("estimate"):
-        rho2, judges = (
-            format_rounded(estimate["rho2"], 2),
-            ", ".join(map(clean_text, estimate["weights"])),
-        )
+        rho2 = format_rounded(estimate["rho2"], 2)
+        judges = ", ".join(map(clean, estimate["weights"]))
         yield (
             f"all judges voted on {definition['voted']:,} of {definition['samples']:,} samples; "
             f"their vote on all is estimated from {judges}, which explains {rho2} of its variance; "
@@ -422,7 +410,7 @@ def describe_voted_samples(definition: FigurePart) -> Iterator[str]:
 
 
 def _describe_reasons(rates: FigurePart) -> Iterator[str]:
-    """Why systems have no figure; each reason once where it is that of all."""
+    """Yield why systems have no figure; a reason that holds for all stands alone."""
     reasons = set(rates["reasons"].values())
     if len(reasons) == 1 and len(rates["reasons"]) == len(rates["win_rate"]):
         yield MEANINGS[reasons.pop()]
@@ -431,25 +419,25 @@ def _describe_reasons(rates: FigurePart) -> Iterator[str]:
 
 
 def _list_reasons(rates: FigurePart) -> Iterator[str]:
-    for reason in dict.fromkeys(rates["reasons"].values()):
-        names = [
-            clean_text(name, MAX_NAME) for name, why in rates["reasons"].items() if why == reason
-        ]
+    systems_by_reason = dict[str, list[str]]()
+    for name, reason in rates["reasons"].items():
+        systems_by_reason.setdefault(reason, []).append(clean(name, MAX_NAME))
+    for reason, names in systems_by_reason.items():
         is_all = len(names) == len(rates["win_rate"])
         yield f"{'all systems' if is_all else ', '.join(names)}: {reason}: {MEANINGS[reason]}"
 
 
 def _decision_table(decisions: FigurePart) -> Table:
-    """Each pair, the better one first, on all samples that both were rated on."""
+    """Build a table of pairs, the better system first, over all samples that both were rated on."""
     headings = ("better", "worse")
     table = make_table(*headings, "wins", "+-", "samples", "decided", left=headings)
     for is_decided, pairs in (("yes", decisions["decided"]), ("no", decisions["undecided"])):
         for better, worse in pairs:
-            figures = (
-                format_rounded(decisions[name][better][worse]) for name in ("matrix", "half_width")
-            )
-            names = Text(clean_text(better, MAX_NAME), "bold"), clean_text(worse, MAX_NAME)
-            table.add_row(*names, *figures, f"{decisions['pairs'][better][worse]:,}", is_decided)
+            names = Text(clean(better, MAX_NAME), "bold"), clean(worse, MAX_NAME)
+            wins = format_rounded(decisions["matrix"][better][worse])
+            width = format_rounded(decisions["half_width"][better][worse])
+            samples = f"{decisions['pairs'][better][worse]:,}"
+            table.add_row(*names, wins, width, samples, is_decided)
     return table
 
 
@@ -488,67 +476,58 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
     from echo_hf.scores.agreement import PROCEDURES
     from echo_hf.scores.rating_table import RUBRIC
 
-    left_out = {name: dict(sorted(lost.items())) for name, lost in agreement.left_out.items()}
-    show_left_out(console, ((name, left_out[name]) for name in sorted(left_out)))
+    left_out = [(name, dict(sorted(lost.items()))) for name, lost in agreement.left_out.items()]
+    show_left_out(console, sorted(left_out, key=itemgetter(0)))
     merged, procedure = agreement.merged, PROCEDURES[agreement.merged.protocol]
     counts, people, raters = merged.counts, merged.people, merged.people.mean_rank_by_rater
     refused = f", {counts.refused} times impossible" if counts.refused else ""
     incomplete = f", {counts.partial} of them incomplete" if counts.partial else ""
-    raters_text = "1 person" if len(raters) == 1 else f"{len(raters)} people"
-    ranked = f"{format_count(counts.samples, 'sample')}: {format_count(counts.rankings, 'ranking')}"
-    raters_text = f"{raters_text} ranked {ranked}"
-    print_line(console, f"{raters_text}{incomplete}{refused} ({merged.protocol})")
+    persons = "1 person" if len(raters) == 1 else f"{len(raters)} people"
+    ranked = f"{pluralize(counts.samples, 'sample')}: {pluralize(counts.rankings, 'ranking')}"
+    say(console, f"{persons} ranked {ranked}{incomplete}{refused} ({merged.protocol})")
     table = make_table("system", "consensus", "95 %", *raters)
     for system in people.consensus.ranking:  # over all samples
         mean = people.mean_rank[system]
         by_rater = (format_rounded(ranks[system].value, 2) for ranks in raters.values())
-        ends = format_interval(mean.interval, 2)
-        table.add_row(
-            Text(clean_text(system), "bold"), format_rounded(mean.value, 2), ends, *by_rater
-        )
+        cells = format_rounded(mean.value, 2), format_interval(mean.interval, 2)
+        table.add_row(Text(clean(system), "bold"), *cells, *by_rater)
     show_table(console, "mean rank by people, 1 is best", table)
     test, tests = people.friedman, people.tests[procedure.test]
     differ = sum(getattr(pair_test, procedure.adjusted) < SIGNIFICANCE_LEVEL for pair_test in tests)
     if test.p_value is None:
-        print_line(console, "Friedman's test: nothing to test, as no block is in an order")
+        say(console, "Friedman's test: nothing to test, as no block is in an order")
     else:
-        print_line(
+        say(
             console,
             f"Friedman's test: chi-square {format_rounded(test.statistic, 1)}, "
-            f"{format_count(test.degrees, 'degree')} of freedom, p {_p_value(test.p_value)}, "
+            f"{pluralize(test.degrees, 'degree')} of freedom, p {_p_value(test.p_value)}, "
             f"{test.blocks} blocks",
         )
-        print_line(
-            console,
-            f"{differ} of {format_count(len(tests), 'pair')} {'differs' if differ == 1 else 'differ'}; "
-            "Kendall's W within samples "
-            f"{format_rounded(people.kendalls_w.value)}",
-        )
+        verb, w = "differs" if differ == 1 else "differ", format_rounded(people.kendalls_w.value)
+        pairs = f"{differ} of {pluralize(len(tests), 'pair')} {verb}"
+        say(console, f"{pairs}; Kendall's W within samples {w}")
     rated = merged.judges.with_consensus
     if not rated:
         message = f"no rating by the rubric {RUBRIC!r}: people are compared with each other alone"
-        print_line(console, message, "yellow")
+        say(console, message, "yellow")
     show_table(console, "agreement with people, Kendall's tau-b", _tau_table(merged))
     for name in judge_names(sorted(agreement.failed.keys() & rated), agreement.failed):
-        print_line(console, name, "yellow")
-    print_line(console, f"agreement: {agreement.path}")
+        say(console, name, "yellow")
+    say(console, f"agreement: {agreement.path}")
 
 
 def _tau_table(agreement: Agreement) -> Table:
-    """Agreement of each judge with the consensus and with each person, and of people with it."""
+    """Build a table of how far each judge, and people, agree with the consensus and each person."""
     judges, raters = agreement.judges, agreement.people.mean_rank_by_rater
     table = make_table("", "consensus", "95 %", "p", "of people's", *raters)
     for judge, tau in judges.with_consensus.items():
-        share = format_percent(judges.share_of_ceiling[judge].share)
-        by_rater = (
-            format_rounded(with_rater.tau) for with_rater in judges.with_raters[judge].values()
-        )
+        share = percent(judges.share_of_ceiling[judge].share)
+        by_rater = (format_rounded(pair.tau) for pair in judges.with_raters[judge].values())
         cells = format_rounded(tau.tau), format_interval(tau.interval), _p_value(tau.p_value), share
-        table.add_row(Text(clean_text(judge), "bold"), *cells, *by_rater)
+        table.add_row(Text(clean(judge), "bold"), *cells, *by_rater)
     people = judges.people_with_others
-    table.add_row(
-        Text("people", "bold"), format_rounded(people.value), format_interval(people.interval)
-    )
+    mean, interval = format_rounded(people.value), format_interval(people.interval)
+    table.add_row(Text("people", "bold"), mean, interval)
     return table
 
 

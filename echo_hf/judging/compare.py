@@ -1,4 +1,4 @@
-"""Choose between two outputs that a judge sees side by side, in both orders."""
+"""Stage in which a judge chooses between two outputs, shown side by side in both orders."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, create_model
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Request, Text
 from echo_hf.judging import rate
-from echo_hf.judging.rate import Explanation, JudgingStage, OutputsToRate, Row
+from echo_hf.judging.rate import Explanation, JudgingStage, OutputsToRate
 from echo_hf.judging.verdicts import read_choice
 from echo_hf.prompts import Prompt, fill_prompt, quote_as_data
 from echo_hf.reasons import Outcome, Unrated
-from echo_hf.tables import COMPARISONS, INTEGER, STRING, Column, Table
+from echo_hf.tables import COMPARISONS, INTEGER, STRING, Column, Row, Table
 
 PAIRWISE = "pairwise"
 ORDERS = ("ab", "ba")
@@ -60,7 +60,7 @@ def create_choice_schema(max_tokens: int) -> type[ChoiceAnswer]:
 
 
 def build_pairs(judge: JudgeConfig, outputs: OutputsToRate) -> Dataset:
-    """Rows of `TO_COMPARE`: the pairs that a judge is asked about, in both orders."""
+    """Build the rows of `TO_COMPARE`: the pairs that a judge is asked about, in both orders."""
 
     def iterate_rows() -> Iterator[Row]:
         for task in outputs.tasks:
@@ -79,7 +79,7 @@ def build_pairs(judge: JudgeConfig, outputs: OutputsToRate) -> Dataset:
 
 @dataclass(frozen=True)
 class Compare(JudgingStage):
-    """One judge compares pairs of outputs."""
+    """Stage in which one judge compares pairs of outputs."""
 
     name: ClassVar[str] = "compare"
     version: ClassVar[int] = 2
@@ -90,7 +90,7 @@ class Compare(JudgingStage):
 
     @property
     def prompt(self) -> Prompt:
-        """The instructions for choosing; a judge's own file plays no part."""
+        """Return the instructions for choosing; a judge's own prompt file is for ratings alone."""
         form = fill_prompt(f"judging/choice_{self.judge.mode}", {}).text
         return Prompt(PAIRWISE, fill_prompt(f"judging/{PAIRWISE}", {"form": form}).text)
 
@@ -114,7 +114,7 @@ class Compare(JudgingStage):
         return {**{name: row[name] for name in names}, **outputs}
 
     def wanted_form(self, request: Request) -> str:
-        """The form in which a choice is wanted."""
+        """Describe the form of a choice, for the message that asks again."""
         if request.answer is not None:
             return super().wanted_form(request)
         return "[[first]], [[second]] or [[tie]] at the end"

@@ -1,4 +1,4 @@
-"""Whether a new system passes: against a base on the same prompts, by the same judges."""
+"""Decide whether a new system passes: against a base, on the same prompts, by the same judges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import ConfigError, RunError, ScoreError, describe_unknown
+from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
 from echo_hf.judging.audit import FailedAudits, read_failures
 from echo_hf.judging.run_tables import RunTables, read_models, read_run
 from echo_hf.judging.score import NO_FITTING_SAMPLE, ScoredRun, image_metrics
@@ -26,12 +26,12 @@ from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.win_rate import METRIC as WIN_RATE
 from echo_hf.systems.benchmark import get_benchmark, load_evaluation
 
-MARGIN = 0.05  # of win rates
+MARGIN = 0.05  # in win rates
 GATES = (WIN_RATE, *METRICS)
 EXIT_CODES: Mapping[Verdict, int] = {"non_inferior": 0, "worse": 1, "undecided": 3}
-# As `judge` writes it into a provenance: the digest of all that decides a rating.
+# How `judge` writes it into a provenance: the digest of all that decides a rating.
 JUDGE_DIGEST_PATTERN = r'^\{"judge": \{.*?"digest": "(?P<digest>[0-9a-f]{64})"'
-REASONS_OF_INPUTS = frozenset(  # a sample without a number that no output could have
+REASONS_OF_INPUTS = frozenset(  # no output could have had a number for such a sample
     {
         MetricReason.NO_INPUT,
         MetricReason.BAD_INPUT,
@@ -46,7 +46,7 @@ COMPARED = {"prompt_digest": "other instructions", "made_by": "another model or 
 
 @dataclass(frozen=True)
 class GateSide:
-    """One system of one run, and what it is called beside the other one."""
+    """One system of one run, and its name in this comparison."""
 
     config: EvaluationBase
     folder: RunFolder
@@ -57,21 +57,21 @@ class GateSide:
 
     @classmethod
     def open_run(cls, path: Path | str, runs: Path | str | None) -> Self:
-        """A run by its config or its folder; which system is yet to be said."""
+        """Open a run by its config or its folder; `select` then chooses a system."""
         config = load_evaluation(path)
-        folder = open_run_folder(config, None if Path(path).is_dir() else runs)  # of two places
+        # `runs` is for runs that are named by their config, and not for a run's own folder.
+        folder = open_run_folder(config, None if Path(path).is_dir() else runs)
         tables = read_run(get_benchmark(config, folder), folder)
         return cls(config, folder, tables, frozenset(read_models(config, tables).systems))
 
     def select(self, system: str, label: str) -> GateSide:
         if system not in self.systems:
-            raise ConfigError(
-                describe_unknown("system", system, self.systems, str(self.folder.root))
-            )
+            place = str(self.folder.root)
+            raise ConfigError(unknown("system", system, self.systems, place))
         return replace(self, system=system, label=label)
 
     def select_rows(self, table: pa.Table | None, splits: Sequence[str]) -> pa.Table | None:
-        """The rows of this system in some splits, under its label."""
+        """Select the rows of this system in some splits, under its label."""
         if table is None:
             return None
         own = table.filter(pc.equal(table["system"], self.system))
@@ -82,12 +82,12 @@ class GateSide:
 
 @dataclass(frozen=True)
 class GateResult:
-    """The verdict on a new system, and of what it is."""
+    """The verdict on a new system, with what it rests on."""
 
     metric: str
     base: str
     new: str
-    prompts: int  # of the release
+    prompts: int  # in the release
     test: NonInferiority
     judges: tuple[str, ...]
     failed: FailedAudits
@@ -102,7 +102,7 @@ def open_sides(
     system: str | None = None,
     runs: Path | str | None = None,
 ) -> tuple[GateSide, GateSide]:
-    """Two systems of one run; or, without `new`, the system that two runs share."""
+    """Open two systems of one run; without `new`, the system that two runs share."""
     first = GateSide.open_run(config, runs)
     if new is not None:
         if system or base == new:
@@ -130,16 +130,16 @@ def compare_systems(
     confidence: float = 0.95,
     split: str | None = None,
 ) -> GateResult:
-    """Compares two systems on the prompts of one release."""
+    """Compare two systems on the prompts of one release."""
     if metric not in GATES:
-        raise ConfigError(describe_unknown("metric", metric, GATES))
+        raise ConfigError(unknown("metric", metric, GATES))
     if margin is None and metric != WIN_RATE:
         raise ConfigError(
             f"--metric {metric} has no usual margin: say how much worse NEW may be, in the "
             "metric's own unit, such as --margin 0.02"
         )
     if split and split not in BENCHMARKS:
-        raise ConfigError(describe_unknown("split", split, BENCHMARKS))
+        raise ConfigError(unknown("split", split, BENCHMARKS))
     protocol, other = base.config.protocol, new.config.protocol
     if protocol != other:
         raise ConfigError(
@@ -184,16 +184,17 @@ def _check_release(base: GateSide, new: GateSide) -> None:
         for side in (base, new)
     )
     if first != second:
+        removed, added = len(first.keys() - second.keys()), len(second.keys() - first.keys())
         changed = sum(first[name] != second[name] for name in first.keys() & second.keys())
         raise RunError(
-            f"the prompts of {base.label} and {new.label} differ: {len(first.keys() - second.keys())} "
-            f"are in the first run alone, {len(second.keys() - first.keys())} in the second, {changed} "
-            "have another digest: expected one release; run both on the same"
+            f"the prompts of {base.label} and {new.label} differ: {removed} are in the first run "
+            f"alone, {added} in the second, {changed} have another digest: expected one release; "
+            "run both on the same"
         )
 
 
 def _read_shared_ratings(sides: Sequence[GateSide], splits: Sequence[str], rubric: str) -> pa.Table:
-    """What the judges said of both sides, who have to be the same, and asked the same."""
+    """Read the ratings of both sides, which need the same judges, instructions and settings."""
     side_rows = [side.select_rows(side.tables.ratings, splits) for side in sides]
     side_rows = [rows and rows.filter(pc.equal(rows["rubric"], rubric)) for rows in side_rows]
     first, second = (sorted({*rows["judge"].to_pylist()}) if rows else [] for rows in side_rows)
@@ -226,7 +227,7 @@ def _read_shared_ratings(sides: Sequence[GateSide], splits: Sequence[str], rubri
 def _measure_samples(
     side: GateSide, metric: str, config: EvaluationBase, splits: Sequence[str]
 ) -> dict[str, float | None]:
-    """The number of each prompt that the metric fits, null where the output has none."""
+    """Measure each prompt that the metric fits; null where the output has no number."""
     measures = {name: measure for name, measure in image_metrics(config).items() if name == metric}
     run, values = ScoredRun(config, side.folder, side.tables), dict[str, float | None]()
     for split in splits:

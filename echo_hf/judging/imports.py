@@ -1,4 +1,4 @@
-"""`echo-hf judge --import`: outputs and judgements of others become rows of a run's tables."""
+"""`echo-hf judge --import`: turn outputs and judgements of other projects into rows of a run."""
 
 from __future__ import annotations
 
@@ -40,14 +40,13 @@ from echo_hf.judging.run_tables import (
 from echo_hf.judging.session import lock_judging, write_table
 from echo_hf.reasons import IgnoredRating, NotImported, Outcome, Reason, Unrated
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import find_evaluation_folder, get_benchmark, load_evaluation
+from echo_hf.systems.benchmark import find_folder, get_benchmark, load_evaluation
 from echo_hf.systems.files import read_bytes
-from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, TABLES, Table
+from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, TABLES, Row, Table
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
 
-Row = Mapping[str, Any]
 RowKey = tuple[Any, ...]
 SYSTEMS = ("system", "system_a", "system_b")
 IMAGE_SUFFIXES = {".jpeg", ".jpg", ".png", ".webp"}
@@ -56,7 +55,7 @@ MAX_EXPLANATION = 20_000  # of an explanation
 
 @dataclass(frozen=True)
 class ImportedRow:
-    """A row as a file of others has it.
+    """A row as read from a file of another project.
 
     Attributes:
         table: The table that it belongs to.
@@ -71,7 +70,7 @@ class ImportedRow:
     image: bytes | None = None
 
 
-ImportedRows = Iterator[ImportedRow | NotImported]  # and reasons for what is no row
+ImportedRows = Iterator[ImportedRow | NotImported]  # a reason stands for a record that is no row
 Reader = Callable[[Path], ImportedRows]
 READERS: Registry[Reader, Requirements] = Registry("format", "echo_hf.readers", {}, RunError)
 
@@ -119,13 +118,13 @@ ROW_MODELS: Mapping[str, type[Section]] = {
     "human": HumanRow,
     "applicability": ApplicabilityRow,
 }
-# What a judge says, and why it is not there.
+# The column of the verdict, and the outcome of a row without one.
 VERDICTS = {"ratings": ("rating", Unrated.NO_RATING), "comparisons": ("winner", Unrated.NO_CHOICE)}
 
 
 @dataclass(frozen=True)
 class ImportResult:
-    """What came of files of others: rows by table, and what is left out by reason."""
+    """The number of imported rows by table, and of those left out by reason."""
 
     format: str
     rows: Mapping[str, int]
@@ -143,11 +142,11 @@ def import_judgements(
     format: str,
     dry_run: bool = False,
 ) -> ImportResult:
-    """Writes rows of others into the tables of a run, in which its own rows stay."""
+    """Write rows of other projects into the tables of a run, whose own rows stay."""
     config = load_evaluation(config)
     if not place.exists():
         raise RunError(f"{str(place)!r} does not exist: expected a file or folder to import")
-    reader, folder = READERS.find(format, "--format"), find_evaluation_folder(config, runs)
+    reader, folder = READERS.find(format, "--format"), find_folder(config, runs)
     (READERS.facts(format) or Requirements()).check_installed(f"format {format!r}")
     tasks = get_benchmark(config, folder).tasks(folder.images).tasks
     with lock_judging(folder.root):
@@ -155,7 +154,8 @@ def import_judgements(
         configured_systems = {system.name for system in config.systems}
         importer = RowImporter(configured_systems, tasks, import_provenance(format, place), put)
         for record in reader(place):
-            if reason := record if isinstance(record, NotImported) else importer.take(record):
+            reason = record if isinstance(record, NotImported) else importer.take(record)
+            if reason is not None:
                 importer.left_out[reason] += 1
         rows = importer.select_new_rows(folder.root)
         all_rows = [row for table_rows in rows.values() for row in table_rows]
@@ -182,7 +182,7 @@ def import_judgements(
 
 
 def import_provenance(name: str, place: Path) -> str:
-    """The provenance of what is imported: nobody was asked here."""
+    """Build the provenance of imported rows: no judge was asked here."""
     digest = None
     if place.is_file():
         with open_regular(place) as file:
@@ -194,9 +194,9 @@ def import_provenance(name: str, place: Path) -> str:
 
 @dataclass
 class RowImporter:
-    """Finds the sample of each row, and says of other rows why they are not taken."""
+    """Finds the sample of each row, and counts by reason the rows that it refuses."""
 
-    drawing: Collection[str]  # systems that a run draws with
+    drawing: Collection[str]  # the run generates their outputs itself
     tasks: Sequence[Task]
     provenance: str
     put: Callable[[bytes], object]
@@ -211,9 +211,9 @@ class RowImporter:
         self.rows: dict[str, dict[RowKey, dict[str, Any]]] = {name: {} for name in ROW_MODELS}
 
     def select_new_rows(self, root: Path) -> dict[str, list[dict[str, Any]]]:
-        """The rows that fit beside those of a run, of outputs that are there."""
+        """Select the rows that do not clash with the run's own, and whose outputs exist."""
         output_keys, fitting = set[RowKey](), dict[str, list[dict[str, Any]]]()
-        for name, rows in self.rows.items():  # outputs first: the others are of them
+        for name, rows in self.rows.items():  # outputs first: the other tables are about them
             table = TABLES[name]
             previous = read_table(root, table) or table.make_empty()
             own = {get_row_key(table, row): row for row in previous.to_pylist()}
@@ -231,7 +231,7 @@ class RowImporter:
         return fitting
 
     def take(self, record: ImportedRow) -> NotImported | None:
-        """Takes a row, or says why not."""
+        """Take a row, or return the reason why not."""
         table, sample = record.table, self._find(record.values.get("sample_id"), record.prompt)
         if isinstance(sample, NotImported):
             return sample
@@ -276,7 +276,7 @@ def get_row_key(table: Table, row: Row) -> RowKey:
     return tuple(row[name] for name in table.key)
 
 
-# Each format as its own project writes it.
+# One reader for each format, as its own project writes it.
 
 
 def _files(place: Path, pattern: str) -> list[Path]:
@@ -284,7 +284,7 @@ def _files(place: Path, pattern: str) -> list[Path]:
 
 
 def _compare(first: Any, second: Any, winner: int | None) -> dict[str, Any]:
-    """A comparison, with the one shown first; `winner` is 0 or 1, 2 for a tie, or null."""
+    """Build a comparison, the output shown first; `winner` is 0 or 1, 2 for a tie, or null."""
     if not isinstance(first, str) or not isinstance(second, str):
         return {}
     is_ab = first <= second
@@ -299,7 +299,7 @@ def _compare(first: Any, second: Any, winner: int | None) -> dict[str, Any]:
 
 @READERS.register("jsonl")
 def read_jsonl(place: Path) -> ImportedRows:
-    """Rows of our own: `judge` and `rating`, or `rater` and `rank`, `score` or `scores`."""
+    """Read our own rows: `judge` and `rating`, or `rater` and `rank`, `score` or `scores`."""
     for record in read_records(place):
         if not isinstance(record, Mapping):
             yield NotImported.NOT_OF_FORMAT
@@ -316,21 +316,20 @@ def read_jsonl(place: Path) -> ImportedRows:
 
 
 JUDGE_FOLDER = re.compile(r"results_(.+)")
-GUESS_MARKER = "guess_if_cannot_parse"  # such a score was drawn by chance
+GUESS_MARKER = "guess_if_cannot_parse"  # VIEScore then drew the score at random
 
 
 @READERS.register("viescore")
 def read_viescore(place: Path) -> ImportedRows:
-    """Answers of VIEScore: `results_JUDGE/TASK/SYSTEM/{SC,PQ}.json`.
+    """Read the answers of VIEScore: `results_JUDGE/TASK/SYSTEM/{SC,PQ}.json`.
 
     A rating is the square root of the lowest score of semantic consistency times the lowest of
     perceptual quality, from 0 to 10, as VIEScore has it; the first alone where there is one file.
     """
     for path in _files(place, "SC.json"):
         above = [parent.name for parent in path.resolve().parents]
-        judge = next(
-            (match[1] for name in above if (match := JUDGE_FOLDER.fullmatch(name))), "viescore"
-        )
+        matches = filter(None, map(JUDGE_FOLDER.fullmatch, above))
+        judge = next((match[1] for match in matches), "viescore")
         files = [file for file in (path, path.with_name("PQ.json")) if file.is_file()]
         documents: list[Any] = [next(read_records(file, place), None) for file in files]
         if not all(isinstance(document, Mapping) for document in documents):
@@ -352,7 +351,7 @@ def read_viescore(place: Path) -> ImportedRows:
 
 
 def _find_lowest_score(entry: Any) -> float | None:
-    """The lowest score of an answer, null where it has none that the judge gave."""
+    """Return the lowest score of an answer; null where the judge gave none."""
     if not isinstance(entry, Mapping) or GUESS_MARKER in str(entry.get("reasoning", "")):
         return None
     scores = entry.get("score")
@@ -366,7 +365,7 @@ RATER_FILE = re.compile(r"(?:.*_)?(rater\w*)\.tsv")
 
 @READERS.register("imagenhub")
 def read_imagenhub(place: Path) -> ImportedRows:
-    """Ratings by people of ImagenHub, a file a rater, and outputs: `SYSTEM/SAMPLE.jpg`.
+    """Read ImagenHub's ratings by people, a file a rater, and outputs: `SYSTEM/SAMPLE.jpg`.
 
     A score is the square root of semantic consistency times perceptual quality, 0 to 1.
     """
@@ -394,7 +393,7 @@ def _combine_scores(cell: Any) -> float | None:
     return None
 
 
-# The names that ECHO's authors give to metrics where they assign samples to them.
+# What ECHO's authors call the metrics in their assignments of samples.
 METRIC_NAMES = {
     "Face Identity Preservation": "face_identity",
     "No Color Shift": "color_shift",
@@ -405,11 +404,11 @@ METRIC_NAMES = {
 
 @READERS.register("echo_assignment")
 def read_echo_assignment(place: Path) -> ImportedRows:
-    """Which metrics fit which sample, as ECHO's authors say it: `..._assignment.json`.
+    """Read which metrics fit which sample, as assigned by ECHO's authors: `..._assignment.json`.
 
     Of each sample the metrics that it was asked about, each 0 or 1; the others are null.
     """
-    for path in _files(place, "*_assig*ment.json"):  # two spellings of theirs
+    for path in _files(place, "*_assig*ment.json"):  # their files are spelled in two ways
         for document in read_records(path, place):
             if not isinstance(document, Mapping):
                 yield NotImported.NOT_OF_FORMAT
@@ -433,7 +432,7 @@ PEOPLE_JUDGE = "people"
 
 @READERS.register("genai_bench")
 def read_genai_bench(place: Path) -> ImportedRows:
-    """Votes of GenAI-Bench, and the images in them; people, who have no names, are one judge."""
+    """Read the votes and images of GenAI-Bench; its people have no names and count as one judge."""
     repeats = Counter[tuple[Any, ...]]()
     for row in (row for path in _files(place, "*.parquet") for row in read_records(path, place)):
         vote = VOTE_WINNERS.get(str(row.get("vote_type"))) if isinstance(row, Mapping) else None
@@ -441,17 +440,14 @@ def read_genai_bench(place: Path) -> ImportedRows:
             yield NotImported.NOT_OF_FORMAT
             continue
         prompt = row.get("prompt") or row.get("instruct_prompt")
-        sample, first, second = (
-            row.get(name) for name in ("sample_id", "left_model", "right_model")
-        )
+        sample, first, second = map(row.get, ("sample_id", "left_model", "right_model"))
         for side, system in (("left", first), ("right", second)):
             image = row.get(f"{side}_image") or row.get(f"{side}_output_image")
             output = {"sample_id": sample, "system": system}
             try:
                 if image is not None:
-                    yield ImportedRow(
-                        OUTPUTS, output, prompt, read_embedded(image, sample or prompt)
-                    )
+                    encoded = read_embedded(image, sample or prompt)
+                    yield ImportedRow(OUTPUTS, output, prompt, encoded)
             except ImageError:
                 yield NotImported.BAD_IMAGE
         key = (one_line(sample or prompt), *sorted((str(first), str(second))))
@@ -462,7 +458,7 @@ def read_genai_bench(place: Path) -> ImportedRows:
 
 @READERS.register("alpaca_eval")
 def read_alpaca_eval(place: Path) -> ImportedRows:
-    """Preferences as alpaca_eval writes them: 1 for the first of two, 2 for the second.
+    """Read preferences as alpaca_eval writes them: 1 for the first of two, 2 for the second.
 
     A number between is how likely the second is better; 0 and 1.5 are ties.
     """
@@ -490,7 +486,7 @@ MAX_ARCHIVE_BYTES = 1 << 31
 
 
 def check_archive(path: Path, folder: Path) -> None:
-    """Refuses an archive that is no regular file, or says that it holds too much."""
+    """Refuse an archive that is no regular file, or that unpacks to too many bytes."""
     try:
         with open_regular(path, folder) as file, ZipFile(file) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
@@ -505,7 +501,7 @@ DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,(.+)", re.DOTALL)
 
 @READERS.register("inspect", Requirements(extra="inspect", packages=("inspect_ai",)))
 def read_inspect_logs(place: Path) -> ImportedRows:
-    """Logs of inspect_ai: the image of each answer, and its scores that are numbers."""
+    """Read logs of inspect_ai: the image of each answer, and its numeric scores."""
     from inspect_ai.log import read_eval_log
 
     for path in _files(place, "*.eval"):
@@ -515,7 +511,7 @@ def read_inspect_logs(place: Path) -> ImportedRows:
             system = (log.eval.metadata or {}).get("system") or log.eval.model
             for sample in log.samples or ():
                 yield from _read_inspect_sample(sample, system)
-        except Exception as error:  # a reader of archives raises whatever it trips over
+        except Exception as error:  # the reader may raise anything for a damaged archive
             reason = one_line(error)[:200]
             raise RunError(f"{str(path)!r} is no log of inspect_ai ({reason})") from None
 

@@ -1,4 +1,4 @@
-"""`echo-hf judge`: rate or compare the outputs of a run, or say which metrics fit its samples."""
+"""`echo-hf judge`: rate or compare the outputs of a run, or ask which metrics fit its samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 from datasets import Dataset
 
 from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES
-from echo_hf._infra.text import format_percent
+from echo_hf._infra.text import percent
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import (
     ApplicabilityConfig,
@@ -27,9 +27,9 @@ from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import NO_WORK, Range, add_expected
-from echo_hf.errors import ConfigError, RunError, describe_unknown
+from echo_hf.errors import ConfigError, RunError, unknown
 from echo_hf.images.store import ImageStore
-from echo_hf.judging import rate, session
+from echo_hf.judging import rate
 from echo_hf.judging.applicability import Applicability, build_applicability_rows
 from echo_hf.judging.compare import PAIRWISE, Compare, build_pairs
 from echo_hf.judging.rate import OutputsToRate, Rate
@@ -41,6 +41,12 @@ from echo_hf.judging.session import (
     JudgeTask,
     JudgingPlan,
     JudgingResult,
+    ask_judges,
+    open_session,
+    try_judges,
+    write_applicability,
+    write_comparisons,
+    write_ratings,
 )
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import ProgressListener
@@ -48,17 +54,18 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.scores.estimate import compute_t_quantile
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import find_evaluation_folder, get_benchmark, load_evaluation
+from echo_hf.systems.benchmark import find_folder, get_benchmark, load_evaluation
 from echo_hf.tables import OUTPUTS
 
 RUBRICS: tuple[str, ...] = get_args(Rubric)
 APPLICABILITY = "applicability"
-SUGGESTED_SHARE = 0.2  # the share of a plan where no judge has one of its own
-# Measured on 179 samples that three judges rated of eight systems: the standard deviation of a
-# pair's outcome, how outcomes against two opponents correlate, and how much of the vote one judge
-# explains, which makes it worth 1.75 times its samples.
+SUGGESTED_SHARE = 0.2  # the share in a plan where no judge has one in the config
+# Measured on 179 samples and eight systems, which three judges rated: the standard deviation of a
+# pair's outcome, the correlation of outcomes against two opponents, and the share of the vote that
+# one judge explains, so that its ratings are worth 1.75 times as many samples.
 PAIR_DEVIATION, PAIR_CORRELATION, EXPLAINED_SHARE = 0.375, 0.4, 1 - 1 / 1.75
-ALL_RATINGS, UNTIL_DECIDED = Range.exactly(1), Range(0.51, 0.56, 0.61)  # of all ratings, in trials
+# Shares of all ratings; the second as measured in trials.
+ALL_RATINGS, UNTIL_DECIDED = Range.exactly(1), Range(0.51, 0.56, 0.61)
 PLAN_NOTES = (
     "±: half the interval to be expected of a win rate, from how eight systems differed elsewhere",
     "--until decided stops when systems are told apart: 51 to 61 % of the ratings in trials",
@@ -67,13 +74,13 @@ PLAN_NOTES = (
 
 @dataclass
 class SentImages:
-    """Images as judges are sent them, each made once."""
+    """Images in the form in which judges are sent them, each prepared once."""
 
     images: ImageStore
     _by_size: dict[ImageSize, dict[str, ImageRef]] = field(default_factory=dict)
 
     def load(self, digests: Iterable[str], image_size: ImageSize) -> dict[str, ImageRef]:
-        """By digest what is sent; these images and those of earlier calls."""
+        """Return references to the images by digest, with those of earlier calls."""
         references = self._by_size.setdefault(image_size, {})
         new = [digest for digest in dict.fromkeys(digests) if digest not in references]
         references.update(rate.load_judge_images(self.images, new, image_size))
@@ -81,7 +88,7 @@ class SentImages:
 
 
 class JudgingOptions(TypedDict, total=False):
-    """How far judges are asked: not at all, and within what budget; and who is told of it."""
+    """How judges are asked: whether at all, within what budget, and who hears of progress."""
 
     dry_run: bool
     budget_usd: float | None
@@ -90,7 +97,7 @@ class JudgingOptions(TypedDict, total=False):
 
 
 class AskOptions(JudgingOptions, total=False):
-    """The same, and whether to ask also where a stored answer cannot be used.
+    """The same, and whether to ask again where a stored answer cannot be used.
 
     With `tries` that many requests are sent, and nothing is kept.
     """
@@ -108,7 +115,7 @@ def choose_judges(config: EvaluationBase, names: Sequence[str] | None) -> list[J
         )
     for name in names or ():
         if name not in by_name:
-            raise ConfigError(describe_unknown("judge", name, by_name, "--judges"))
+            raise ConfigError(unknown("judge", name, by_name, "--judges"))
     return [by_name[name] for name in dict.fromkeys(names or by_name)]
 
 
@@ -132,7 +139,7 @@ def rating_questions(
     applicability: pa.Table | None,
     sent: SentImages,
 ) -> Iterator[JudgeTask]:
-    """A question for each judge and each of its rubrics, in the order of the config."""
+    """Build a question for each judge and each of its rubrics, in the order of the config."""
     for judge in judges:
         check_scale(judge, config.protocol)
         for rubric in (name for name in judge.rubrics if name in rubrics):
@@ -145,10 +152,10 @@ def rating_question(
 ) -> JudgeTask:
     size = _choose_size(judge, protocol)
     chosen = rows.select([index for index, spared in enumerate(rows["spared"]) if not spared])
-    inputs = (
-        [digest for row in chosen["inputs"] for digest in row] if rate.sees_inputs(rubric) else []
-    )
-    images = sent.load([*inputs, *chosen["output"]], size)
+    digests = list(chosen["output"])
+    if rate.sees_inputs(rubric):
+        digests += [digest for row in chosen["inputs"] for digest in row]
+    images = sent.load(digests, size)
     prompt = rate.fill_rubric_prompt(judge, rubric)
     return JudgeTask(judge.name, rubric, Rate(judge, size, images, rubric, prompt, protocol), rows)
 
@@ -162,7 +169,7 @@ def applicability_question(
 
 
 def check_scale(judge: JudgeConfig, protocol: ProtocolName) -> None:
-    """Refuses a judge whose ratings the published protocol would misread."""
+    """Refuse a judge whose ratings the published protocol would misread."""
     plain = judge.scale == rate.PUBLISHED_SCALE and not judge.decimals
     if protocol == "published" and judge.mode == "text" and not plain:
         lowest, highest = judge.scale
@@ -186,30 +193,30 @@ def judge(
     limit: int | None = None,
     **limits: Unpack[AskOptions],
 ) -> JudgingResult:
-    """Has judges rate the outputs of a run; what one has answered is not asked again."""
+    """Let judges rate the outputs of a run; stored answers are not asked for again."""
     config = load_evaluation(config)
     chosen, selected = choose_judges(config, judges), rubrics or RUBRICS
     for name in selected:
         if name not in RUBRICS:
-            raise ConfigError(describe_unknown("rubric", name, RUBRICS, "--rubric"))
+            raise ConfigError(unknown("rubric", name, RUBRICS, "--rubric"))
     if {rubric for judge in chosen for rubric in judge.rubrics}.isdisjoint(selected):
         raise ConfigError(
             f"none of the judges rates by {', '.join(map(repr, selected))}: add it to `rubrics` of "
             f"one, such as rubrics: [overall, {selected[0]}]"
         )
-    folder = find_evaluation_folder(config, runs)
+    folder = find_folder(config, runs)
     outputs = read_outputs_to_rate(config, folder, limit)
 
-    sent, engines, write = SentImages(folder.images), engines_of(chosen), session.write_ratings
+    sent, engines, write = SentImages(folder.images), engines_of(chosen), write_ratings
 
     def build_questions(_: SentImages) -> Iterator[JudgeTask]:
         fits, _from = read_applicability(get_benchmark(config, folder), folder)
         return rating_questions(config, chosen, selected, outputs, fits, sent)
 
     result = run_judges(folder, engines, build_questions, write, outputs, config.runner, **limits)
-    rating_judges = [
-        judge for judge in chosen if rate.OVERALL in judge.rubrics and rate.OVERALL in selected
-    ]
+    rating_judges = [judge for judge in chosen if rate.OVERALL in judge.rubrics]
+    if rate.OVERALL not in selected:
+        rating_judges = []
     is_plan = limits.get("dry_run") and config.protocol == "corrected"
     if not is_plan or all(judge.share < 1 for judge in rating_judges):
         return result
@@ -233,9 +240,9 @@ def judge_pairs(
     limit: int | None = None,
     **limits: Unpack[AskOptions],
 ) -> JudgingResult:
-    """Has judges choose between two outputs of a sample; what one has said is not asked again."""
+    """Let judges choose between two outputs of a sample; stored answers are not asked for again."""
     config = load_evaluation(config)
-    chosen, folder = choose_judges(config, judges), find_evaluation_folder(config, runs)
+    chosen, folder = choose_judges(config, judges), find_folder(config, runs)
     outputs = read_outputs_to_rate(config, folder, limit)
 
     def build_questions(sent: SentImages) -> Iterator[JudgeTask]:
@@ -245,7 +252,7 @@ def judge_pairs(
             images = sent.load([*inputs, *rows["output_a"], *rows["output_b"]], size)
             yield JudgeTask(judge.name, PAIRWISE, Compare(judge, size, images), rows)
 
-    engines, write = engines_of(chosen), session.write_comparisons
+    engines, write = engines_of(chosen), write_comparisons
     return run_judges(folder, engines, build_questions, write, outputs, config.runner, **limits)
 
 
@@ -256,7 +263,7 @@ def judge_applicability(
     limit: int | None = None,
     **limits: Unpack[AskOptions],
 ) -> JudgingResult:
-    """Has a model say which specialised metrics fit the samples of a benchmark."""
+    """Ask a model which specialized metrics fit the samples of a benchmark."""
     config = load_evaluation(config)
     options = config.applicability
     if options is None:
@@ -264,15 +271,14 @@ def judge_applicability(
             f"config {config.name!r} does not say who is asked which metrics fit: add, for "
             "example, `applicability: {engine: {kind: vllm, model: Qwen/Qwen2.5-VL-32B-Instruct}}`"
         )
-    folder = find_evaluation_folder(config, runs)
+    folder = find_folder(config, runs)
     tasks = get_benchmark(config, folder).tasks(folder.images, limit)
     samples = OutputsToRate({}, tasks.tasks, dict(tasks.left_out.items()))
 
     def build_questions(sent: SentImages) -> list[JudgeTask]:
         return [applicability_question(options, samples.tasks, sent)]
 
-    engines = {APPLICABILITY: options.engine}
-    write = session.write_applicability
+    engines, write = {APPLICABILITY: options.engine}, write_applicability
     return run_judges(folder, engines, build_questions, write, samples, config.runner, **limits)
 
 
@@ -294,41 +300,38 @@ def run_judges(
     watch: ProgressListener | None = None,
     **options: bool,
 ) -> JudgingResult:
-    """Asks judges in a run's folder, or says what they would be asked."""
+    """Ask judges in a run's folder, or plan what they would be asked."""
     runner = IN_PROCESS if dry_run else runner
     if runner.kind == "local":
         check_gpu_memory(engines, estimates=dry_run)
     store = Store(":memory:") if tries else None
-    opened = session.open_session(
-        folder, engines, budget_usd, watch, runner, **options, store=store
-    )
-    with opened as asking:
+    opened = open_session(folder, engines, budget_usd, watch, runner, **options, store=store)
+    with opened as session:
         questions = list(build_questions(SentImages(folder.images)))
         if tries:
-            return session.try_judges(asking, questions, tries)
+            return try_judges(session, questions, tries)
         if dry_run:
-            return JudgingResult(
-                None, tuple(map(asking.plan, questions)), left_out=outputs.left_out
-            )
+            plans = tuple(map(session.plan, questions))
+            return JudgingResult(None, plans, left_out=outputs.left_out)
         samples = {task.sample_id for task in outputs.tasks}
-        return session.ask_judges(
-            asking, questions, outputs.left_out, partial(write, folder.root), samples
-        )
+        write_rows = partial(write, folder.root)
+        return ask_judges(session, questions, outputs.left_out, write_rows, samples)
 
 
 def win_rate_half_width(systems: int, samples: int, voted: int) -> float | None:
-    """Half of the interval of a win rate, where all judges vote on some of the samples."""
+    """Estimate half the interval of a win rate where all judges vote on some of the samples."""
     if systems < 2 or voted < MIN_SAMPLES:
         return None
+    # Of the mean over `systems - 1` correlated opponents, on one sample.
     variance = PAIR_DEVIATION**2 * (1 + PAIR_CORRELATION * (systems - 2)) / (systems - 1)
+    # Where not all judges vote, the part of the vote that the others do not explain is estimated.
     missed = (1 - EXPLAINED_SHARE) * (1 / voted - 1 / samples)
-    return float(
-        compute_t_quantile(voted - 1, LEVEL) * math.sqrt(variance * (1 / samples + missed))
-    )
+    quantile = compute_t_quantile(voted - 1, LEVEL)
+    return float(quantile * math.sqrt(variance * (1 / samples + missed)))
 
 
 def choose_shares(judges: Sequence[JudgeConfig], full: Sequence[AskPlan]) -> dict[str, float]:
-    """By judge the share that it has, or would have beside the cheapest, who rates all."""
+    """Return each judge's share; where all have 1, all but the cheapest get the suggested one."""
     if any(judge.share < 1 for judge in judges):
         return {judge.name: judge.share for judge in judges}
 
@@ -345,7 +348,7 @@ def build_judging_plans(
     to_rate: OutputsToRate,
     make_plans: Callable[[Mapping[str, float]], Sequence[AskPlan]],
 ) -> tuple[JudgingPlan, ...]:
-    """All judges on all samples, some on a part, and all until systems are told apart."""
+    """Plan three ways: all judges on all samples, some on a part, all until pairs are decided."""
     full = make_plans({judge.name: 1.0 for judge in judges})
     if not any(planned.plan.calls for planned in full):
         return ()
@@ -362,9 +365,8 @@ def build_judging_plans(
             widths[split] = win_rate_half_width(len(systems), len(names), len(names & voted))
         calls = _scale(Range.exactly(sum(plan.plan.calls for plan in plans)), part)
         expected = reduce(add_expected, (plan.expected for plan in plans), NO_WORK)
-        usd, seconds = (
-            amount and _scale(amount, part) for amount in (expected.usd, expected.seconds)
-        )
+        usd = expected.usd and _scale(expected.usd, part)
+        seconds = expected.seconds and _scale(expected.seconds, part)
         return JudgingPlan(name, calls, widths, replace(expected, usd=usd, seconds=seconds))
 
     all_samples = {task.sample_id for task in tasks}
@@ -372,7 +374,7 @@ def build_judging_plans(
     if smallest < 1:
         largest = max(share for share in shares.values() if share < 1)
         full_judges = ", ".join(name for name, share in shares.items() if share == 1)
-        shares_text = " to ".join(dict.fromkeys(map(format_percent, (smallest, largest))))
+        shares_text = " to ".join(dict.fromkeys(map(percent, (smallest, largest))))
         title = f"{full_judges} on all, the others on {shares_text}"
         ways.append(plan(title, make_plans(shares), rate.draw_share(tasks, smallest), ALL_RATINGS))
     return (*ways, plan("all judges, --until decided", full, set(), UNTIL_DECIDED))

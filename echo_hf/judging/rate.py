@@ -1,4 +1,4 @@
-"""Rate outputs, one at a time, against what a judge would have expected (figures E.1 and E.2)."""
+"""Stage in which a judge rates outputs one at a time (figures E.1 and E.2)."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ from echo_hf.reasons import BadImage, NotJudged, Outcome, Reason, Unrated
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import BenchmarkTasks
-from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, Table
+from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, Row, Table
 
-Row = Mapping[str, Any]
 ValueT = TypeVar("ValueT")
 
 OVERALL = "overall"
@@ -67,19 +66,19 @@ TO_RATE = Table(
         "spared": Column(BOOLEAN, "true where the judge is not asked: its sample was not drawn"),
     },
 )
-SHARE_SEED = 0  # of the draw of samples that judges with a share rate
+SHARE_SEED = 0  # of the draw of samples for judges with a share
 
 
 @dataclass(frozen=True)
 class OutputsToRate:
-    """The outputs that judges are asked about, by sample, and how many they are not."""
+    """The outputs that judges are asked about, by sample, and the numbers of those left out."""
 
     outputs: Mapping[str, Sequence[Row]]
     tasks: tuple[Task, ...]
     left_out: Mapping[Reason, int]
 
     def build_rows(self, judge: JudgeConfig, fits: Callable[[Task], bool]) -> Dataset:
-        """Rows of `TO_RATE`: the samples that fit, as often as the judge repeats."""
+        """Build the rows of `TO_RATE`: the samples that fit, once for each of the repetitions."""
         tasks = [task for task in self.tasks if fits(task) and self.outputs.get(task.sample_id)]
         drawn_samples = draw_share(tasks, judge.share)
         rows = (
@@ -100,7 +99,7 @@ class OutputsToRate:
 def select_outputs(
     outputs: pa.Table, benchmark: BenchmarkTasks, limit: int | None = None
 ) -> OutputsToRate:
-    """Sorts outputs by whether there is something to rate; the limit is of each split."""
+    """Select the outputs that can be rated, and count the others; the limit is for each split."""
     digests = {task.sample_id: task.sample_digest for task in benchmark.tasks}
     left_out: Counter[Reason] = Counter(dict(benchmark.left_out.items()))
     by_sample: dict[str, list[Row]] = {}
@@ -137,21 +136,19 @@ def task_row(task: Task) -> dict[str, Any]:
 
 
 def random_key(seed: int, *names: str) -> bytes:
-    """Where chance puts something: decided by its names, whatever else there is."""
+    """Return a pseudo-random sort key that depends on the seed and the names alone."""
     joined = "\x1f".join((str(seed), *names))
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).digest()
 
 
 def draw_share(tasks: Iterable[Task], share: float) -> set[str]:
-    """The samples that a judge with this share rates: of each split, enough to learn from."""
+    """Draw the samples that a judge with this share rates, of each split enough for an estimate."""
     drawn_samples, by_split = set[str](), dict[str, list[str]]()
     for task in tasks:
         by_split.setdefault(task.split, []).append(task.sample_id)
     for names in by_split.values():
-        size = max(round(share * len(names)), MIN_SAMPLES)
-        drawn_samples.update(
-            sorted(names, key=lambda name: random_key(SHARE_SEED, "share", name))[:size]
-        )
+        shuffled = sorted(names, key=lambda name: random_key(SHARE_SEED, "share", name))
+        drawn_samples.update(shuffled[: max(round(share * len(names)), MIN_SAMPLES)])
     return drawn_samples
 
 
@@ -163,7 +160,7 @@ def read_flags(applicability: pa.Table | None, metric: str) -> dict[str, bool | 
 
 
 def sees_inputs(rubric: str) -> bool:
-    """Whether a judge is shown the inputs, too: text is read in the output alone."""
+    """Return whether a judge is shown the inputs as well; text is read in the output alone."""
     return rubric != TEXT
 
 
@@ -179,17 +176,17 @@ def make_task_filter(
 
 
 SHORT_SIDE_PIXELS = 512
-MAX_SIDE_PIXELS = 65_500  # of a JPEG
+MAX_SIDE_PIXELS = 65_500  # the largest that a JPEG can have
 THREADS = 4
-# A color for each two by two pixels, which is what OpenCV writes; Pillow would copy the original's
-# comment, which is a stranger's text.
+# Chroma subsampling as OpenCV writes it. Without `comment`, Pillow would copy the original's, which
+# may be a stranger's text.
 JPEG_OPTIONS: Mapping[str, Any] = {"quality": 85, "subsampling": "4:2:0", "comment": b""}
 
 
 def load_judge_images(
     images: ImageStore, digests: Iterable[str], size: ImageSize
 ) -> dict[str, ImageRef]:
-    """By digest what a judge is sent of the images that can be shown."""
+    """Prepare the images for a judge in several threads; those that cannot be shown are missing."""
     distinct_digests = dict.fromkeys(digests)
 
     def load_image(digest: str) -> ImageRef | None:
@@ -208,7 +205,7 @@ def load_judge_images(
 
 
 def resize_as_published(image: bytes | Path) -> bytes:
-    """An image as the released code sends it to a judge."""
+    """Resize an image as the released code does before it sends it to a judge."""
     with open_image(image) as original:
         factor = SHORT_SIDE_PIXELS / min(original.size)
         size = int(original.size[0] * factor), int(original.size[1] * factor)
@@ -226,7 +223,7 @@ MAX_PROMPT_CHARACTERS = 100_000
 
 
 def fill_rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
-    """The instructions for rating one output, of the judge's own file if it has one."""
+    """Return the instructions for rating one output, from the judge's own file if it has one."""
     lowest, highest = judge.scale
     fields = {
         "number": "a number, decimals allowed," if judge.decimals else "a whole number",
@@ -249,17 +246,17 @@ def fill_rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
     return Prompt(rubric, text.replace(FORM_PLACEHOLDER, form))
 
 
-PROVENANCE_STAGE = "judge"  # in the provenance
+PROVENANCE_STAGE = "judge"  # key of a provenance
 MAX_EXPLANATION = 20_000
-CHARACTERS_PER_TOKEN, RESERVED_TOKENS = 3, 32  # of an explanation; of what stands around it
+CHARACTERS_PER_TOKEN, RESERVED_TOKENS = 3, 32  # of an explanation; for the JSON around it
 Explanation = Annotated[str, Field(max_length=MAX_EXPLANATION)]
 
 
 @dataclass(frozen=True)
 class JudgingStage(ModelStage):
-    """One call of a judge for each row whose images can be shown; a row for each answer."""
+    """Stage that sends a judge a request for each row, and makes a row of each answer."""
 
-    field: ClassVar[str]  # of an answer, where the verdict stands
+    field: ClassVar[str]  # the field of an answer that has the verdict
 
     judge: JudgeConfig = dataclasses.field(metadata={"digest": False})
     how: ImageSize
@@ -267,39 +264,39 @@ class JudgingStage(ModelStage):
 
     @abstractmethod
     def _build_question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
-        """What a judge is shown, images by their digests, and the same as structured fields."""
+        """Return what a judge is shown, images by digest, and the same as structured fields."""
 
     def _get_answer_schema(self) -> type[BaseModel]:
         return self.answer
 
     @abstractmethod
     def _values(self, row: Row) -> dict[str, Any]:
-        """What is known of a row before anybody has answered."""
+        """Return the columns of a row that are known before it is answered."""
 
     @abstractmethod
     def _read_verdict(self, answer: BaseModel) -> tuple[Any, str]:
-        """The verdict of an answer, or why it has none, and its reasons."""
+        """Return the verdict of an answer, or the reason why it has none, and its explanation."""
 
     @abstractmethod
     def _convert_answer(self, answer: BaseModel, row: Row) -> dict[str, Any]:
-        """What an answer comes to."""
+        """Return the columns that an answer fills."""
 
     def unusable(self, answer: BaseModel) -> Reason | None:
-        """Why an answer holds no verdict; null where it does."""
+        """Return the reason why an answer has no verdict; null where it has one."""
         verdict, _ = self._read_verdict(answer)
         return verdict if isinstance(verdict, Unrated) else None
 
     def reading(self, answer: BaseModel) -> Mapping[str, Any]:
-        """The verdict of an answer."""
+        """Return the verdict of an answer, by its field."""
         return {self.field: self._read_verdict(answer)[0]}
 
     def _build_provenance(self, row: Row) -> dict[str, Any]:
-        """What an answer is about, beside the columns of its row."""
+        """Return what the provenance says of an answer beside the columns of its row."""
         del row
         return {"shown": {"as": self.how}}
 
     def describe(self) -> dict[str, Any]:
-        """What decides an answer; what a config says of the judge beside that does not."""
+        """Describe what decides an answer; the judge's price or budget does not."""
         judge_options = {"mode": self.judge.mode, "max_tokens": self.judge.max_tokens}
         return {**super().describe(), "judge": self.judge.name, "asked": judge_options}
 
@@ -326,7 +323,7 @@ class JudgingStage(ModelStage):
         return found_requests
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """A row for each answer, with what it cost and what it was made of."""
+        """Build a row for each answer, with its cost and its provenance."""
         calls, rows = iter(self._iterate_costs(table)), StageRows(self.outputs)
         prompt_digest = hashlib.sha256(self.prompt.text.encode()).hexdigest()
         made_with = {
@@ -353,13 +350,13 @@ class JudgingStage(ModelStage):
         return rows.to_table()
 
     def _iterate_costs(self, table: pa.Table) -> Iterator[dict[str, Any]]:
-        """What each answer cost, as far as it is known."""
+        """Yield the usage and the cost of each stored answer, as far as they are known."""
         if not isinstance(self.answers, StoredAnswers):
             yield from repeat({})
             return
         requests = [request for row_requests in self.requests(table) for request in row_requests]
         keys = compute_request_keys(self.answers.signature, requests)
-        records = self.answers.store.read_records(list(dict.fromkeys(keys)))
+        records = self.answers.store.records(list(dict.fromkeys(keys)))
         for record in map(records.get, keys):
             usage = dataclasses.asdict(record.usage) if record else {}
             token_counts = {f"{kind}_tokens": count for kind, count in usage.items()}
@@ -369,7 +366,7 @@ class JudgingStage(ModelStage):
 def read_verdict(
     answer: BaseModel, field: str, parse: Callable[[str], ValueT | Unrated]
 ) -> tuple[ValueT | Unrated, str]:
-    """The verdict of an answer, of its field or as its text ends, and the text."""
+    """Return the verdict of an answer, from its field or its text, and the explanation."""
     if isinstance(answer, RawText):
         return parse(answer.text), answer.text
     fields = answer.model_dump()
@@ -401,7 +398,7 @@ def create_rating_schema(
 
 
 def limit_explanation(max_tokens: int) -> Any:
-    """An explanation that leaves room for the verdict; a longer one is still read."""
+    """Return the type of an explanation that leaves room for the verdict; longer ones pass."""
     longest = min(MAX_EXPLANATION, max(1, CHARACTERS_PER_TOKEN * (max_tokens - RESERVED_TOKENS)))
     schema_extra: dict[str, Any] = {"maxLength": longest}
     return Annotated[str, Field(max_length=MAX_EXPLANATION, json_schema_extra=schema_extra)]
@@ -409,7 +406,7 @@ def limit_explanation(max_tokens: int) -> Any:
 
 @dataclass(frozen=True)
 class Rate(JudgingStage):
-    """One judge rates outputs by one rubric."""
+    """Stage in which one judge rates outputs by one rubric."""
 
     name: ClassVar[str] = "rate"
     version: ClassVar[int] = 2
@@ -427,7 +424,7 @@ class Rate(JudgingStage):
         return self.instructions
 
     def describe(self) -> dict[str, Any]:
-        """What decides a rating."""
+        """Describe what decides a rating."""
         described = super().describe()
         scale = [*self.judge.scale, self.judge.decimals]
         return {**described, "asked": {**described["asked"], "scale": scale}}
@@ -437,7 +434,7 @@ class Rate(JudgingStage):
         if sees_inputs(self.rubric):
             inputs = row["inputs"]
             task["inputs"] = len(inputs)
-        # What all outputs of a sample share comes first, and is computed once.
+        # Outputs of a sample share this beginning, which engines then compute only once.
         shared = [Text(quote_as_data("task", task)), *inputs]
         parts = [*shared, Text("<output>"), row["output"], Text("</output>")]
         return parts, {**task, "rubric": self.rubric, "output": row["output"]}
@@ -458,7 +455,7 @@ class Rate(JudgingStage):
         return {**columns, "rubric": self.rubric, "output_sha256": row["output"]}
 
     def wanted_form(self, request: Request) -> str:
-        """The form in which a rating is wanted."""
+        """Describe the form of a rating, for the message that asks again."""
         lowest, highest = self.judge.scale
         number = "a number" if self.judge.decimals else "a whole number"
         scale = f"{number} from {lowest:g} to {highest:g}"
@@ -471,7 +468,7 @@ class Rate(JudgingStage):
         return read_verdict(answer, self.field, read)
 
     def _convert_answer(self, answer: BaseModel, row: Row) -> dict[str, Any]:
-        del row  # a rating reads the same whatever it is about
+        del row  # a rating is read in the same way whatever it is about
         rating, text = self._read_verdict(answer)
         if isinstance(rating, Unrated):
             return {"explanation": text, "outcome": rating.value}

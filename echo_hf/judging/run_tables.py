@@ -1,4 +1,4 @@
-"""What is scored: the tasks of a benchmark, and the tables of a run about them."""
+"""Read what is scored: the tasks of a benchmark, and a run's tables about them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pydantic import Field, ValidationError
 from echo_hf._infra.parquet import open_parquet, read_parquet
 from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.text import one_line
-from echo_hf.config.checks import ANSWERED_BY, ModelIdentity, Section, Words, describe_first_error
+from echo_hf.config.checks import ANSWERED_BY, ModelIdentity, Section, Words, first_error
 from echo_hf.config.evaluation import EvaluationBase, JudgeConfig, Rubric
 from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import RunError, ScoreError, TableError, describe_unknown
+from echo_hf.errors import RunError, ScoreError, TableError, unknown
 from echo_hf.hub.manifest import READ_ERRORS
 from echo_hf.hub.run_tables import DIGEST_COLUMN, SAMPLE_COLUMN, find_left_out_reasons
 from echo_hf.metrics import METRICS
@@ -34,9 +34,9 @@ from echo_hf.scores.rating_table import read_outputs
 from echo_hf.scores.votes import PROTOCOLS
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark, get_benchmark, load_evaluation
-from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, Table
+from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, Row, Table
 
-# Without these a table says nothing; what else is missing is null, or the usual.
+# Columns that a table cannot do without; others are filled with a default or null.
 REQUIRED: Mapping[str, tuple[str, ...]] = {
     "outputs": ("sample_id", "system", "outcome"),
     "ratings": ("sample_id", "system", "judge", "rating"),
@@ -50,7 +50,7 @@ PAGE = "https://echo-hf.github.io/echo-hf/reference/tables/ lists them"
 
 
 def read_table(root: Path, table: Table) -> pa.Table | None:
-    """A table of a run with all its declared columns; null where there is none."""
+    """Read a table of a run with all its declared columns; null where there is none."""
     path = root / f"{table.name}.parquet"
     if not path.exists():
         return None
@@ -59,28 +59,28 @@ def read_table(root: Path, table: Table) -> pa.Table | None:
     except (OSError, pa.ArrowException) as error:
         reason = one_line(error)
         raise RunError(
-            f"{str(path)!r} is not a table of {table.name} ({reason}): make it again, or move it away"
+            f"{str(path)!r} is not a table of {table.name} ({reason}): make it again, or move it "
+            "away"
         ) from None
     return _convert_columns(rows, table, path)
 
 
 def _convert_columns(rows: pa.Table, table: Table, path: Path | str) -> pa.Table:
-    missing = [
-        name for name in REQUIRED.get(table.name, table.key) if name not in rows.column_names
-    ]
+    required = REQUIRED.get(table.name, table.key)
+    missing = [name for name in required if name not in rows.column_names]
     if missing:
         raise RunError(f"{str(path)!r} has no column {', '.join(map(repr, missing))}: {PAGE}")
     columns = []
     for field in table.schema:
         if field.name not in rows.column_names:
-            columns.append(
-                pa.repeat(pa.scalar(DEFAULTS.get(field.name), field.type), rows.num_rows)
-            )
+            default = pa.scalar(DEFAULTS.get(field.name), field.type)
+            columns.append(pa.repeat(default, rows.num_rows))
             continue
         actual_type = rows[field.name].type
         is_other = pa.types.is_string(actual_type) != pa.types.is_string(field.type)
         try:
-            if is_other and not pa.types.is_null(actual_type):  # Arrow would read numbers in text
+            # A cast would parse numbers out of text.
+            if is_other and not pa.types.is_null(actual_type):
                 raise ValueError
             columns.append(rows[field.name].cast(field.type))
         except (pa.ArrowException, ValueError):
@@ -97,7 +97,7 @@ ApplicabilitySource = Literal["run", "release"]
 def read_applicability(
     benchmark: Benchmark, folder: RunFolder
 ) -> tuple[pa.Table | None, ApplicabilitySource | None]:
-    """Which metrics fit which sample, as the run was told, else as its benchmark says; and which.
+    """Read which metrics fit which sample, from the run or else its benchmark; name the source.
 
     Answers of the run count once there are any: one question has one answerer.
     """
@@ -110,21 +110,20 @@ def read_applicability(
     return _convert_columns(released, APPLICABILITY, benchmark.reference), "release"
 
 
-# Outputs first: the others are of them.
+# Outputs first: rows of the other tables are checked against them.
 SCORED_TABLES = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS, HUMAN)
 SCORED_RUBRICS = (*get_args(Rubric), "reference")
-# Of tables of judgements: where the verdict stands, and for each system which image it is about.
+# By table of judgements: the column of the verdict, and by system column that of the image.
 VERDICT_COLUMNS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "ratings": ("rating", {"system": "output_sha256"}),
     "comparisons": ("winner", {"system_a": "output_a_sha256", "system_b": "output_b_sha256"}),
 }
-Row = Mapping[str, Any]
-OutputsByTask = Mapping[tuple[str, str], Row]  # outputs by sample and system
+OutputsByTask = Mapping[tuple[str, str], Row]  # by sample and system
 
 
 @dataclass(frozen=True)
 class RunTables:
-    """The tables of a run without what does not count, of which `left_out` says how many rows."""
+    """The rows of a run that count; `left_out` counts the others by table and reason."""
 
     tasks: Mapping[str, tuple[Task, ...]]
     outputs: pa.Table | None
@@ -133,7 +132,7 @@ class RunTables:
     comparisons: pa.Table | None
     human: pa.Table | None
     left_out: Mapping[str, Mapping[Reason, int]]
-    fits_from: ApplicabilitySource | None = None  # who says which metrics fit
+    fits_from: ApplicabilitySource | None = None  # where `applicability` comes from
 
     def select_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
         if table is None:
@@ -145,18 +144,18 @@ class RunTables:
 def open_scored_run(
     config: EvaluationBase | Path | str, runs: Path | str | None, protocol: str | None = None
 ) -> tuple[EvaluationBase, RunFolder, Benchmark]:
-    """A run to be scored, perhaps by another protocol than its config's."""
+    """Open a run to be scored, by another protocol than its config's if one is given."""
     config = load_evaluation(config)
     if protocol is not None:
         if protocol not in PROTOCOLS:
-            raise ScoreError(describe_unknown("protocol", protocol, PROTOCOLS))
+            raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
         config = config.model_copy(update={"protocol": protocol})
     folder = open_run_folder(config, runs)
     return config, folder, get_benchmark(config, folder)
 
 
 def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = None) -> RunTables:
-    """The tables of a run, with other ranks by people where they are given."""
+    """Read the tables of a run, with the given ranks by people instead of its own."""
     tables = {table.name: read_table(folder.root, table) for table in SCORED_TABLES}
     tables[APPLICABILITY.name], fits_from = read_applicability(benchmark, folder)
     if human is not None:
@@ -176,13 +175,12 @@ def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = N
         if rows is None:
             continue
         dated_rows = rows
-        if DIGEST_COLUMN in rows.column_names:  # null is about the sample as it is now
+        if DIGEST_COLUMN in rows.column_names:
+            # A row without a digest is about the sample as it is now.
             keys = rows.select([SAMPLE_COLUMN, DIGEST_COLUMN]).to_pylist()
-            sample_digests = [key[DIGEST_COLUMN] or digests.get(key[SAMPLE_COLUMN]) for key in keys]
+            filled = [key[DIGEST_COLUMN] or digests.get(key[SAMPLE_COLUMN]) for key in keys]
             index = rows.column_names.index(DIGEST_COLUMN)
-            dated_rows = rows.set_column(
-                index, DIGEST_COLUMN, pa.array(sample_digests, pa.string())
-            )
+            dated_rows = rows.set_column(index, DIGEST_COLUMN, pa.array(filled, pa.string()))
         reasons: list[Reason | None] = list(find_left_out_reasons(dated_rows, digests))
         if name in VERDICT_COLUMNS:
             verdict, image_columns = VERDICT_COLUMNS[name]
@@ -201,7 +199,7 @@ def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = N
 def _find_reason(
     row: Row, systems: Mapping[str, str], outputs: OutputsByTask | None
 ) -> Reason | None:
-    """Why a judgement does not count: its rubric, or an output that is not what was judged."""
+    """Return why a judgement does not count: another rubric, or another output than was judged."""
     if row.get("rubric", SCORED_RUBRICS[0]) not in SCORED_RUBRICS:
         return IgnoredRating.OTHER_RUBRIC
     if outputs is None:
@@ -217,12 +215,12 @@ def _find_reason(
     return None
 
 
-# As it stands in a provenance, wherever that is: an object of texts and nulls.
+# Anywhere in a provenance: an object of strings and nulls.
 IDENTITY = rf'"{ANSWERED_BY}": (?P<known>\{{(?:[^"{{}}]|"(?:[^"\\]|\\.)*")*\}})'
 
 
 class Models(NamedTuple):
-    """Which model answered to the name of each system and each judge."""
+    """The model behind each system and each judge."""
 
     systems: Mapping[str, ModelIdentity]
     judges: Mapping[str, ModelIdentity]
@@ -232,7 +230,7 @@ UNKNOWN = Models({}, {})
 
 
 def read_models(config: EvaluationBase, tables: RunTables) -> Models:
-    """Who answered to the names of a run; of a name that nobody explains all is null."""
+    """Read the models behind systems and judges of a run; fields that nobody states are null."""
     systems = read_model_identities(config.systems, tables.outputs, "system")
     if tables.ratings is not None:
         rated = dict.fromkeys(tables.ratings["system"].to_pylist(), ModelIdentity())
@@ -243,7 +241,7 @@ def read_models(config: EvaluationBase, tables: RunTables) -> Models:
 def read_model_identities(
     configs: Iterable[SystemConfig | JudgeConfig], rows: pa.Table | None, kind: str
 ) -> dict[str, ModelIdentity]:
-    """Which model answered to each name: as its rows say, else as the config says."""
+    """Read the model behind each name: from its rows, or else from the config."""
     configured = {config.name: config.answered_by for config in configs}
     stated, names = dict[str, ModelIdentity](), {*configured}
     if rows is not None:
@@ -254,35 +252,31 @@ def read_model_identities(
             try:
                 model = ModelIdentity.model_validate_json(row["known"] or "{}")
             except ValidationError as error:
-                message = describe_first_error(
-                    error, f"provenance of {kind} {row['name']!r}", ModelIdentity
-                )
+                place = f"provenance of {kind} {row['name']!r}"
+                message = first_error(error, place, ModelIdentity)
                 raise RunError(f"{message}: make its rows again") from None
             if model == ModelIdentity():
                 continue
             earlier = stated.setdefault(row["name"], model)
-            descriptions = sorted(
-                {f"{named_model.model} ({named_model.status})" for named_model in (model, earlier)}
-            )
-            if len(descriptions) > 1:
+            if (model.model, model.status) != (earlier.model, earlier.status):
+                models = sorted(f"{each.model} ({each.status})" for each in (model, earlier))
                 raise RunError(
                     f"{kind} {row['name']!r} names two models in the rows of this run, "
-                    f"{' and '.join(descriptions)}: expected one; give each a name of its own, or make its "
-                    "rows again"
+                    f"{' and '.join(models)}: expected one; give each a name of its own, or make "
+                    "its rows again"
                 )
-    return {
-        name: stated.get(name) or configured.get(name, ModelIdentity()) for name in sorted(names)
-    }
+    unstated = ModelIdentity()
+    return {name: stated.get(name) or configured.get(name, unstated) for name in sorted(names)}
 
 
 MAX_COUNT = 2**31 - 1
-# On whatever scale: sums and squares of them stay finite.
+# Sums and squares of such numbers stay finite, whatever their scale.
 MAX_FIGURE = 1e9
 BoundedFloat = Annotated[float, Field(allow_inf_nan=False, ge=-MAX_FIGURE, le=MAX_FIGURE)]
 
 
 class HumanRow(Section):
-    """One person's place for one system's output: a rank from 1, or a score, higher is better."""
+    """One person's rank for a system's output, from 1; or a score, where higher is better."""
 
     sample_id: Words
     rater: Words
@@ -293,27 +287,26 @@ class HumanRow(Section):
 
 
 def read_human_file(path: Path) -> pa.Table:
-    """Ranks from a file that somebody wrote, `.jsonl` or `.csv`."""
+    """Read ranks from a person's file, `.jsonl` or `.csv`."""
     kind, rows = path.suffix.lower(), []
     if kind not in (".jsonl", ".csv"):
         raise TableError(f"{str(path)!r} holds no ranks: expected a file named .jsonl or .csv")
     for number, record in enumerate(read_records(path), 1):
-        try:  # in JSON a rank is a number; CSV has nothing but text
+        try:  # JSON has numbers; CSV has text alone
             row = HumanRow.model_validate(record, strict=kind == ".jsonl")
         except ValidationError as error:
-            raise TableError(
-                describe_first_error(error, f"{path}, row {number}", HumanRow)
-            ) from None
+            place = f"{path}, row {number}"
+            raise TableError(first_error(error, place, HumanRow)) from None
         rows.append(row.model_dump())
     return pa.Table.from_pylist(rows, HUMAN.schema)
 
 
-MAX_FILE_BYTES = 1 << 30  # of a file of lines
-MAX_DOCUMENT_BYTES = 1 << 27  # of one that is read whole
+MAX_FILE_BYTES = 1 << 30  # of a file that is read line by line
+MAX_DOCUMENT_BYTES = 1 << 27  # of a file that is read at once
 
 
 def read_records(path: Path, folder: Path | None = None) -> Iterator[Any]:
-    """The records of a file: a JSON list, JSON lines, CSV, TSV or Parquet."""
+    """Yield the records of a file: a JSON list, JSON lines, CSV, TSV or Parquet."""
     kind = path.suffix.lower()
     try:
         if kind == ".parquet":

@@ -1,4 +1,4 @@
-"""All figures of a run, written down with how they were made: win rates, metrics, agreement."""
+"""Compute all figures of a run and write them down: win rates, metrics, agreement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from echo_hf import metrics, scores
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.bootstrap import Interval
-from echo_hf._infra.text import format_count, format_percent
+from echo_hf._infra.text import percent, pluralize
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, WeightsError
@@ -54,7 +54,7 @@ BOOTSTRAP_DRAWS = 1000
 AGREEMENT_FILE = "agreement.json"
 _, TEXT_TO_IMAGE = BENCHMARKS
 HUMAN_CORRECTED = "win_rate_human_corrected"
-PEOPLE_HALF_WIDTH = 0.03  # half an interval, of which the line on people speaks
+PEOPLE_HALF_WIDTH = 0.03  # half an interval; people are told how many rankings give it
 NOT_ASKED_KEY = "not_asked"
 NO_FITTING_SAMPLE = "it fits no sample of this split"
 NO_TEXT_RATINGS = f"needs ratings by the rubric {TEXT_RENDERING}, which no judge has given"
@@ -62,7 +62,7 @@ NO_TEXT_RATINGS = f"needs ratings by the rubric {TEXT_RENDERING}, which no judge
 
 @dataclass(frozen=True)
 class SplitWinRates:
-    """The win rates of a split: rows of results, those of the protocol, tiers, and all of it."""
+    """The win rates of a split: rows of results, rates by the run's protocol, tiers and details."""
 
     results: tuple[ResultRow, ...]
     rates: scores.WinRate
@@ -73,7 +73,7 @@ class SplitWinRates:
 
 @dataclass(frozen=True)
 class SystemMetric:
-    """What one system comes to by one metric, over the samples that the metric fits.
+    """One system's result by one metric, over the samples that the metric fits.
 
     Of `unknown` samples nobody has said whether it fits; where nobody was asked, it fits all.
     """
@@ -127,7 +127,7 @@ def _row(
 
 @dataclass(frozen=True)
 class SplitScores:
-    """All figures of a split; of `by_people` a text says why there are none."""
+    """All figures of a split; a string in `by_people` says why people's win rates are missing."""
 
     split: str
     samples: int
@@ -148,7 +148,7 @@ class SplitScores:
 
 @dataclass(frozen=True)
 class Scores:
-    """All figures of a run, and where they are written."""
+    """All figures of a run, and the file they are written to."""
 
     path: Path
     protocol: ProtocolName
@@ -175,7 +175,7 @@ def score(
     protocol: str | None = None,
     n_boot: int = BOOTSTRAP_DRAWS,
 ) -> Scores:
-    """Computes all figures of a run, and writes them to its `results.json`."""
+    """Compute all figures of a run, and write them to its `results.json`."""
     config, folder, benchmark = open_scored_run(config, runs, protocol)
     tables, failed = read_run(benchmark, folder), read_failures(folder.root)
     models, audits = read_models(config, tables), read_audits(folder.root)
@@ -187,9 +187,8 @@ def score(
     run_scores = Scores(path, config.protocol, splits, tables.left_out, failed, models)
     trusted = {split.split: split.win_rates.trust for split in splits if split.win_rates}
     compared = {split.split: split.pairwise for split in splits if split.pairwise}
-    drifts = {
-        name: drift for name, audit in audits.items() if (drift := find_drift(audit["rounds"]))
-    }
+    all_drifts = {name: find_drift(audit["rounds"]) for name, audit in audits.items()}
+    drifts = {name: drift for name, drift in all_drifts.items() if drift}
     lines = collect_trust_lines(trusted, drifts, compared)
     payload = {
         "benchmark": benchmark.identity(),
@@ -208,13 +207,13 @@ def score(
     return run_scores
 
 
-MetricOrReason = tuple[MetricResult | None, str | None]  # or why there are none
+MetricOrReason = tuple[MetricResult | None, str | None]  # or why there is no result
 FittingTasks = tuple[Task, ...]
 
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """What figures are computed of."""
+    """The inputs from which the figures of a run are computed."""
 
     config: EvaluationBase
     folder: RunFolder
@@ -232,8 +231,9 @@ class ScoredRun:
         rates, pairwise, by_people, overall = None, None, None, None
         if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
             overall = read_ratings(ratings, outputs)
-            rate_options = self.n_boot, self.failed, self.models, anchors
-            rates = score_win_rates(name, overall, protocol, *rate_options)
+            rates = score_win_rates(
+                name, overall, protocol, self.n_boot, self.failed, self.models, anchors
+            )
             by_people = _correct_by_people(overall, human) if human else None
         if comparisons is not None and comparisons.num_rows:
             people = None if isinstance(by_people, str) else human or None
@@ -247,7 +247,7 @@ class ScoredRun:
         measures: Mapping[str, Callable[..., MetricResult]],
         systems: Sequence[str],
     ) -> Iterator[SystemMetric]:
-        """What systems come to by the given metrics of images, and by text rendering."""
+        """Measure systems by the given image metrics, and by text rendering."""
         tasks, tables = self.tables.tasks[split], self.tables
         parts = (tables.outputs, tables.ratings, tables.applicability)
         outputs, ratings, fits = (tables.select_split(table, split) for table in parts)
@@ -273,25 +273,26 @@ class ScoredRun:
         def read_image(digest: str | None) -> bytes | None:
             try:
                 return None if digest is None else self.folder.images.open(digest)
-            except ImageError:  # the very bytes that a digest names are not there any more
+            except ImageError:  # the store no longer holds exactly these bytes
                 return None
 
         def read_output(task: Task) -> bytes | None:
             row = output_rows.get((system, task.sample_id), {})
             return read_image(row["image"]) if row.get("outcome") == Outcome.OK else None
 
-        # One at a time: the images of a benchmark do not fit into memory.
+        # Read one at a time: all images of a benchmark would not fit into memory.
         inputs = ([read_image(image.sha256) for image in task.inputs] for task in fitting)
         try:
             return measure(inputs, map(read_output, fitting), n_boot=self.n_boot, seed=0), None
         except (MissingExtraError, WeightsError) as error:
             message = str(error)
-            for place in self.config.metrics.places:  # of this machine, and results are published
+            # Results are published: they name no path of this machine.
+            for place in self.config.metrics.places:
                 message = message.replace(str(place), place.name)
             return None, message
 
     def _by_ratings(self, ratings: pa.Table, system: str, fitting: FittingTasks) -> MetricOrReason:
-        """A system's text rendering, with an empty rating for each sample that nobody rated."""
+        """Measure a system's text rendering; samples that nobody rated count as empty ratings."""
         judges = sorted(set(ratings["judge"].to_pylist()))
         if not judges:
             return None, NO_TEXT_RATINGS
@@ -314,7 +315,7 @@ def _measure_each_system(
     applicability: pa.Table | None,
     measure: Callable[[str, FittingTasks], MetricOrReason],
 ) -> Iterator[SystemMetric]:
-    """Measures all systems by a metric, on the samples that it was said to fit."""
+    """Measure all systems by a metric, on the samples that it fits."""
     flag_by_sample = read_flags(applicability, metric)
     was_asked = any(flag is not None for flag in flag_by_sample.values())
     flags = [flag_by_sample.get(task.sample_id) if was_asked else True for task in tasks]
@@ -329,7 +330,7 @@ def _measure_each_system(
 
 
 def image_metrics(config: EvaluationBase) -> Mapping[str, Callable[..., MetricResult]]:
-    """The image metrics by name; inputs are looked at once for all systems."""
+    """Return the image metrics by name; each input is analyzed once for all systems."""
     protocol, options = config.protocol, config.metrics
     faces = {"cache": metrics.InputCache(), **options.face_identity.model_dump()}
     vit = {"cache": metrics.InputCache(), **options.structure_distance.model_dump()}
@@ -349,7 +350,7 @@ def score_win_rates(
     models: Models = UNKNOWN,
     anchors: Anchors | None = None,
 ) -> SplitWinRates:
-    """Win rates by both protocols, and how far to trust them; judges vote once for all of it."""
+    """Compute win rates by both protocols, and how far to trust them."""
     rates, results = dict[ProtocolName, scores.WinRate](), list[ResultRow]()
     for protocol_name in get_args(ProtocolName):
         rate = scores.win_rate(table, protocol=protocol_name, n_boot=n_boot)
@@ -357,10 +358,8 @@ def score_win_rates(
         rates[protocol_name] = rate = replace(rate, definition=definition)
         columns: dict[str, Any] = {"metric": METRIC, "protocol": protocol_name, "split": split}
         for row in make_board(rate):
-            counts = {"n": row.n, "coverage": row.coverage}
-            results.append(
-                _row({**columns, **counts}, row.system, row.value, row.interval, definition)
-            )
+            counted = {**columns, "n": row.n, "coverage": row.coverage}
+            results.append(_row(counted, row.system, row.value, row.interval, definition))
     groups = scores.tiers(table, protocol=protocol)
     trust = Trust.from_ratings(table, protocol, models, n_boot, rates[protocol].coverage, anchors)
     details: dict[str, Any] = {
@@ -395,29 +394,25 @@ def _people_rows(
 ) -> Iterator[ResultRow]:
     counts = {"ranked": human.ranked, "samples": human.samples}
     definition = mark_failures({**human.definition, **counts}, human.definition["judges"], failed)
-    columns = {
-        "metric": HUMAN_CORRECTED,
-        "protocol": "corrected",
-        "split": split,
-        "n": human.ranked,
-    }
-    columns["coverage"] = coverage_of(human.ranked, human.samples)
+    columns: dict[str, Any] = {"metric": HUMAN_CORRECTED, "protocol": "corrected", "split": split}
+    columns |= {"n": human.ranked, "coverage": coverage_of(human.ranked, human.samples)}
     for system, rate in human.win_rate.items():
         missing = {} if rate is not None else {"missing": human.reasons[system]}
         yield _row(columns, system, rate, human.interval[system], {**definition, **missing})
 
 
 def _people_details(human: scores.HumanCorrected | str) -> dict[str, Any]:
-    """The rates, and how much judges help people here and how many more people have to rank."""
+    """Describe people's win rates, how much judges add to them, and the rankings still missing."""
     if isinstance(human, str):
         return {"missing": human, "said": f"no win rates by people: {human}", "result": None}
     effective_sizes = [size for size in human.effective_n.values() if size is not None]
     explained = max(human.rho2 or 0.0, 0.0)
     needed = human.n_for(PEOPLE_HALF_WIDTH)
     missing = "no" if needed is None or needed <= human.ranked else f"{needed - human.ranked:,}"
+    samples = pluralize(human.samples, "sample")
     summary = (
-        f"people ranked {human.ranked:,} of {format_count(human.samples, 'sample')}; judges explain "
-        f"{format_percent(explained)} of how people's verdicts vary (rho2)"
+        f"people ranked {human.ranked:,} of {samples}; judges explain "
+        f"{percent(explained)} of how people's verdicts vary (rho2)"
         + (f": as good as {fmean(effective_sizes):,.0f} without judges" if effective_sizes else "")
         + (f"; intervals of ±{PEOPLE_HALF_WIDTH} need {missing} more" if needed else "")
     )
@@ -443,7 +438,7 @@ def measure_agreement(
     protocol: str | None = None,
     n_boot: int = BOOTSTRAP_DRAWS,
 ) -> RunAgreement:
-    """Compares a run's judges with people, and writes the figures to its `agreement.json`."""
+    """Compare a run's judges with people, and write the figures to its `agreement.json`."""
     config, folder, benchmark = open_scored_run(config, runs, protocol)
     tables = read_run(benchmark, folder, None if human is None else read_human_file(human))
     ranks, ratings = tables.human, tables.ratings

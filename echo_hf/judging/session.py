@@ -1,4 +1,4 @@
-"""A run of judges: one after the other, within a budget; whatever was answered is kept at once."""
+"""Sessions of judges: they run one after another within a budget; each answer is stored at once."""
 
 from __future__ import annotations
 
@@ -22,13 +22,7 @@ from datasets import Dataset
 from echo_hf._infra.atomic import lock_file, replace_file
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
-from echo_hf.engines.base import (
-    Engine,
-    RunEngines,
-    check_engine_installed,
-    check_sees_images,
-    is_abstaining,
-)
+from echo_hf.engines.base import Engine, RunEngines, abstains, check_installed, check_vision
 from echo_hf.engines.planner import ExpectedCost, Range, RequestPlan, estimate_calls, find_prices
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.engines.prices import MILLION
@@ -42,7 +36,7 @@ from echo_hf.errors import (
 from echo_hf.judging.rate import PROVENANCE_STAGE
 from echo_hf.judging.run_tables import read_table
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import make_answer_source
+from echo_hf.pipeline.answers import as_source
 from echo_hf.pipeline.batch_inference import FillStats, fill, plan_requests
 from echo_hf.pipeline.progress import ALREADY_REPORTED, NullProgress, ProgressListener
 from echo_hf.pipeline.result import StageResult
@@ -66,8 +60,8 @@ class JudgeTask:
     rubric: str
     stage: ModelStage
     rows: Dataset
-    part: str = ""  # which of the rows, where they are asked about in parts
-    whole: Dataset | None = None  # all rows then
+    part: str = ""  # which part of the rows, where they are asked about in rounds
+    whole: Dataset | None = None  # all rows, where `rows` is a part
 
     @property
     def label(self) -> str:
@@ -76,7 +70,7 @@ class JudgeTask:
 
 @dataclass(frozen=True)
 class AskPlan:
-    """What asking would take, before anybody is asked."""
+    """A plan of the calls that a question to a judge takes, with their cost."""
 
     judge: str
     rubric: str
@@ -86,7 +80,7 @@ class AskPlan:
 
 @dataclass(frozen=True)
 class JudgingPlan:
-    """One way of having a run judged; `half_width` is half a win rate's interval, by split."""
+    """One way of judging a run; `half_width` is half the interval of a win rate, by split."""
 
     name: str
     calls: Range
@@ -103,28 +97,28 @@ class JudgeRows:
     outcomes: Mapping[str, int]
     fill: FillStats
     stopped: str | None
-    unpriced: bool = False  # it was called, and nobody knows what for
+    unpriced: bool = False  # calls were made, and their price is not known
 
 
 @dataclass(frozen=True)
 class JudgingResult:
-    """What became of a run of judges, or of a dry run what each would be asked."""
+    """The result of asking judges; after a dry run, the plans of their questions."""
 
     path: Path | None  # the table that was filled
     plans: tuple[AskPlan, ...] = ()
-    ways: tuple[JudgingPlan, ...] = ()  # of a dry run: other ways of having it judged
+    ways: tuple[JudgingPlan, ...] = ()  # after a dry run: alternatives
     answered: tuple[JudgeRows, ...] = ()
     left_out: Mapping[Reason, int] = field(default_factory=dict)
     cost_usd: float | None = None  # as far as it is known
-    trials: tuple[Trial, ...] = ()  # of requests that were only tried
-    spent: bool = False  # whether a budget ended it before all was asked
-    saved: tuple[AskPlan, ...] = ()  # what nobody had to be asked
+    trials: tuple[Trial, ...] = ()  # requests that were only tried
+    spent: bool = False  # whether the budget ended it early
+    saved: tuple[AskPlan, ...] = ()  # questions that could be spared
     decisions: Mapping[str, Decisions] = field(default_factory=dict)  # by split
 
 
 @dataclass
 class MissingEngine:
-    """An engine that cannot say which answers are its own yet: none that is stored is."""
+    """An engine without its packages: it has no signature, so that no stored answer is its own."""
 
     engine: Engine
     stored: bool = True
@@ -138,7 +132,7 @@ class MissingEngine:
 
 @dataclass
 class JudgingSession:
-    """Asks judges, of which one at a time has its model in memory."""
+    """Asks judges one at a time, so that one model at a time is in memory."""
 
     folder: RunFolder
     engines: RunEngines
@@ -147,44 +141,43 @@ class JudgingSession:
     budget_usd: float | None = None
     spent_usd: float = 0.0
     runner: Runner = LOCAL
-    again: bool = False  # asks also where a stored answer cannot be used
-    keep_going: bool = False  # where none can
+    again: bool = False  # ask also where a stored answer cannot be used
+    keep_going: bool = False  # even where no answer can be used
 
     def engine(self, judge: str) -> Engine:
-        """Who answers for a judge; another one's model is freed first."""
+        """Return the engine of a judge; the model of the previous one is freed first."""
         engine = self.engines.use(judge)
-        if not engine.stored or is_abstaining(engine.signature()):
+        if not engine.stored or abstains(engine.signature()):
             raise JudgeError(
                 f"judge {judge!r}: engine {self.engines.choices[judge].kind!r} is not a model, or "
                 "keeps no answers: name one with a model that sees images"
             )
-        check_sees_images(engine, f"judge {judge!r}")
+        check_vision(engine, f"judge {judge!r}")
         if self.budget_usd is not None and None in find_prices(engine):
             raise JudgeError(
-                f"judge {judge!r} has no known price, so that no budget can be kept: give its engine "
-                "usd_per_million_prompt_tokens and usd_per_million_completion_tokens"
+                f"judge {judge!r} has no known price, so that no budget can be kept: give its "
+                "engine usd_per_million_prompt_tokens and usd_per_million_completion_tokens"
             )
         return engine
 
     def plan(self, question: JudgeTask) -> AskPlan:
-        """What a judge would be asked, and about what it would cost; nobody is asked."""
+        """Plan what a judge would be asked and what it would cost; nothing is sent."""
         engine: Engine
         try:
             engine = self.engine(question.judge)
-        except MissingExtraError as error:  # it costs the same before anything is installed for it
+        except MissingExtraError as error:  # it costs the same, and may be installed later
             self.watch.report_notice(f"judge {question.judge!r}: {error}")
             engine = MissingEngine(self.engines.use(question.judge))
-        request_plan = plan_requests(
-            question.stage, question.rows, engine, self.store, again=self.again
-        )
+        stage, rows = question.stage, question.rows
+        request_plan = plan_requests(stage, rows, engine, self.store, again=self.again)
         expected = estimate_calls(engine, request_plan)
         return AskPlan(question.judge, question.rubric, request_plan, expected)
 
     def prepare_judges(self, judges: Iterable[str]) -> None:
-        """Makes sure that all can be asked, before anything is spent."""
+        """Check that all judges can be asked, before anything is spent."""
         for judge in judges:
             if not isinstance(self.engines.use(judge), PooledEngine):
-                check_engine_installed(self.engines.choices[judge].kind, f"judge {judge!r}")
+                check_installed(self.engines.choices[judge].kind, f"judge {judge!r}")
         self.folder.log_entry()
 
     @property
@@ -192,12 +185,12 @@ class JudgingSession:
         return self.budget_usd is not None and self.spent_usd >= self.budget_usd
 
     def read_stored(self, question: JudgeTask) -> StageResult:
-        """What is stored of what a judge is asked; nobody is asked."""
+        """Read the stored answers to a question; nothing is sent."""
         stage, engine = question.stage, self.engine(question.judge)
         return run_stage(stage, question.rows, engine=engine, store=self.store, offline=True)
 
     def ask(self, question: JudgeTask) -> JudgeRows:
-        """Asks a judge what is not stored, and reads all that is."""
+        """Ask a judge what is not stored, and read all answers."""
         engine, label = self.engine(question.judge), question.label
         stage, rows, filled, stopped = question.stage, question.rows, FillStats(), None
         request_plan = plan_requests(stage, rows, engine, self.store, again=self.again)
@@ -215,11 +208,10 @@ class JudgingSession:
             return self.spent_usd + _compute_cost(stats, engine) >= self.budget_usd
 
         options: Any = {"again": self.again, "keep_going": self.keep_going, "whole": question.whole}
+        options |= {"progress": progress, "should_stop": enough}
         try:
-            filled = fill(
-                stage, rows, engine, self.store, progress=progress, should_stop=enough, **options
-            )
-        except UnusableAnswersError as error:  # nor would another judge make up for it
+            filled = fill(stage, rows, engine, self.store, **options)
+        except UnusableAnswersError as error:  # another judge would not help
             raise UnusableAnswersError(f"{label}: {error}") from None
         except EngineError as error:
             stopped = f"{label}: {error}"
@@ -235,7 +227,7 @@ class JudgingSession:
         self, question: JudgeTask, rows: pa.Table, filled: FillStats, stopped: str | None
     ) -> JudgeRows:
         engine = self.engine(question.judge)
-        answers = make_answer_source(engine, self.store)
+        answers = as_source(engine, self.store)
         return JudgeRows(
             question.judge,
             question.rubric,
@@ -249,7 +241,7 @@ class JudgingSession:
 
 
 def _compute_cost(stats: FillStats, engine: Engine) -> float:
-    """What calls cost; what no answer states is counted at the list price, without a cache."""
+    """Compute what calls cost: as stated by the answers, else at list price without a cache."""
     if stats.cost_usd is not None:
         return stats.cost_usd
     prompt, completion = (price or 0.0 for price in find_prices(engine))
@@ -257,7 +249,7 @@ def _compute_cost(stats: FillStats, engine: Engine) -> float:
 
 
 def lock_judging(root: Path) -> AbstractContextManager[None]:
-    """Keeps other processes from writing what judges say."""
+    """Keep other processes from writing judgements of this run."""
     busy = RunError(
         f"another process is judging in {str(root)!r}: wait for it, or choose another folder with "
         "--runs"
@@ -277,7 +269,7 @@ def open_session(
     keep_going: bool = False,
     store: Store | None = None,
 ) -> Iterator[JudgingSession]:
-    """What asks judges in a run's folder, with its store open and other processes kept out."""
+    """Open a session in a run's folder, with its store open and other processes locked out."""
     lock = lock_judging(folder.root)
     watch = watch or NullProgress()
     stage_runner = make_runner(runner, folder.root, watch)
@@ -289,8 +281,8 @@ def open_session(
     ):
         options: Any = {"runner": stage_runner, "again": again, "keep_going": keep_going}
         session = JudgingSession(folder, run_engines, answer_store, watch, budget_usd, **options)
-        for judge in engines:  # what is wrong with one is said before any is asked
-            with suppress(MissingExtraError):  # a plan does without, and asking looks for itself
+        for judge in engines:  # errors of any judge are found before the first is asked
+            with suppress(MissingExtraError):  # a plan does without; asking checks it again
                 session.engine(judge)
         yield session
 
@@ -302,7 +294,7 @@ def ask_judges(
     write: Callable[[JudgeRows, Collection[str]], Path],
     samples: Collection[str],
 ) -> JudgingResult:
-    """Asks all questions, and writes down what was answered to each as soon as it is done."""
+    """Ask all questions, and write down the answers to each as soon as it is done."""
     session.prepare_judges(question.judge for question in questions)
     path, judged = None, list[JudgeRows]()
     for question in questions:
@@ -314,11 +306,11 @@ def ask_judges(
 def try_judges(
     session: JudgingSession, questions: Sequence[JudgeTask], count: int
 ) -> JudgingResult:
-    """Sends some requests, of each question in turn, and keeps nothing of them."""
-    by_question = [
-        take_requests(question.stage, question.rows, session.engine(question.judge), count)
-        for question in questions
-    ]
+    """Send some requests, of each question in turn; nothing is stored."""
+    by_question = []
+    for question in questions:
+        engine = session.engine(question.judge)
+        by_question.append(take_requests(question.stage, question.rows, engine, count))
     numbered_requests = (
         (number, requests[index])
         for index in range(count)
@@ -334,9 +326,8 @@ def try_judges(
     trials = []
     for number, request in chosen:
         question = questions[number]
-        trials.append(
-            send_trial(question.stage, request, session.engine(question.judge), question.label)
-        )
+        engine = session.engine(question.judge)
+        trials.append(send_trial(question.stage, request, engine, question.label))
     return JudgingResult(None, trials=tuple(trials))
 
 
@@ -347,7 +338,7 @@ def build_result(
     left_out: Mapping[Reason, int],
     **fields: Any,
 ) -> JudgingResult:
-    """What became of a run, unless a judge broke down in it."""
+    """Return the result of a session; raise an error if a judge broke down in it."""
     stopped = [table.stopped for table in judged if table.stopped]
     if stopped:
         raise JudgeError("; ".join(stopped))
@@ -364,7 +355,7 @@ def build_result(
 
 
 def write_answers(table: Table, root: Path, judged: JudgeRows, samples: Collection[str]) -> Path:
-    """Writes answers into a run's table, in place of those of the same judge to the same question.
+    """Write answers into a run's table, in place of earlier ones by the same judge to the question.
 
     Rows of other judges, of other rubrics, and about samples that were not asked about stay; of
     the judge's own those that another prompt or model gave do not.
@@ -375,9 +366,8 @@ def write_answers(table: Table, root: Path, judged: JudgeRows, samples: Collecti
     def should_keep(row: Mapping[str, Any]) -> bool:
         if any(row[name] != value for name, value in own.items()):
             return True
-        return row["sample_id"] not in samples and (
-            not own or _read_stage_digest(row) == judged.digest
-        )
+        is_current = not own or _read_stage_digest(row) == judged.digest
+        return row["sample_id"] not in samples and is_current
 
     previous = read_table(root, table) or table.make_empty()
     kept = previous.filter(pa.array([should_keep(row) for row in previous.to_pylist()], pa.bool_()))

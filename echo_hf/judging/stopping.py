@@ -1,4 +1,4 @@
-"""`echo-hf judge --until decided`: judges are asked in batches, about fewer and fewer systems."""
+"""`echo-hf judge --until decided`: ask judges in batches, about fewer and fewer systems."""
 
 from __future__ import annotations
 
@@ -12,14 +12,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.text import clean_text
+from echo_hf._infra.text import clean
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.errors import JudgeError
 from echo_hf.judging import judge as judging
-from echo_hf.judging import session
 from echo_hf.judging.rate import OVERALL, OutputsToRate, random_key
-from echo_hf.judging.session import AskPlan, JudgeRows, JudgeTask, JudgingResult, JudgingSession
+from echo_hf.judging.session import (
+    AskPlan,
+    JudgeRows,
+    JudgeTask,
+    JudgingResult,
+    JudgingSession,
+    build_result,
+    open_session,
+    write_ratings,
+)
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.progress import ALREADY_REPORTED
 from echo_hf.reasons import Failed, Outcome, Unrated
@@ -32,41 +40,43 @@ from echo_hf.scores.sequential import (
     get_pair_level,
 )
 from echo_hf.scores.votes import ProtocolName, count_votes, list_pairs
-from echo_hf.systems.benchmark import find_evaluation_folder, load_evaluation
+from echo_hf.systems.benchmark import find_folder, load_evaluation
 from echo_hf.tables import arrow_rows
 
 logger = logging.getLogger(__name__)
 ORDER_SEED = 0
 BATCH_SAMPLES = 50
-OutputKeys = set[tuple[str, str]]  # of outputs: sample and system
+OutputKeys = set[tuple[str, str]]  # sample and system
 
 
 class SplitProgress:
-    """A split: its samples in a drawn order, and which systems judges are still asked about."""
+    """The state of a split: its samples in drawn order, and where each system's ratings may end."""
 
     def __init__(self, split: str, to_rate: OutputsToRate, alpha: float, family: Family) -> None:
         samples = [task.sample_id for task in to_rate.tasks if task.split == split]
         samples.sort(key=lambda name: random_key(ORDER_SEED, name))
-        keys = [
-            (name, output["system"]) for name in samples for output in to_rate.outputs.get(name, ())
-        ]
-        key_set, systems = set(keys), sorted({system for _, system in keys})
-        has_output = np.array(
-            [[(name, system) in key_set for name in samples] for system in systems], bool
-        )
+        keys = []
+        for name in samples:
+            keys += [(name, output["system"]) for output in to_rate.outputs.get(name, ())]
+        known, systems = set(keys), sorted({system for _, system in keys})
+        has_output = np.zeros((len(systems), len(samples)), bool)
+        for number, system in enumerate(systems):
+            has_output[number] = [(name, system) in known for name in samples]
+        # Only pairs of systems with an output for the same sample are to be decided.
         first, second = list_pairs(len(systems))
         pairs = int((has_output[first] & has_output[second]).any(axis=1).sum()) if systems else 0
         names = ("sample_id", "system", "outcome")
         rows = [dict(zip(names, (*key, Outcome.OK.value), strict=True)) for key in keys]
-        self.split, self.samples, self.has_output, self.done = split, samples, has_output, 0
+        self.split, self.samples, self.has_output = split, samples, has_output
+        self.done = 0  # samples that all judges have rated
         self.outputs, self.level = pa.Table.from_pylist(rows), get_pair_level(alpha, family, pairs)
         self.undecided = np.ones(len(first), dtype=bool)
-        self.stop_at = dict.fromkeys(systems, len(samples))  # nobody is asked about later ones
+        self.stop_at = dict.fromkeys(systems, len(samples))  # an index into samples
         self._update_stops()
 
     @property
     def systems(self) -> list[str]:
-        """Those that judges are asked about in the next batch."""
+        """Return the systems that judges are asked about in the next batch."""
         return [name for name, end in self.stop_at.items() if end > self.done]
 
     def select_batch(self, batch: int) -> OutputKeys:
@@ -75,12 +85,12 @@ class SplitProgress:
 
     @property
     def skipped_outputs(self) -> OutputKeys:
-        """What nobody has to be asked about."""
+        """Return the outputs that need no rating."""
         ends = self.stop_at.items()
         return {(sample, system) for system, end in ends for sample in self.samples[end:]}
 
     def update(self, ratings: pa.Table, batch: int, protocol: ProtocolName) -> None:
-        """Decides from all ratings so far who is asked no more."""
+        """Decide from all ratings so far which systems need no more of them."""
         self.done = min(self.done + batch, len(self.samples))
         verdicts = count_votes(self.select_rows(ratings), self.outputs, protocol=protocol).verdicts
         self.undecided = compute_p_values(verdicts / 2) > self.level
@@ -97,9 +107,8 @@ class SplitProgress:
 
     def __str__(self) -> str:
         decided = f"{(~self.undecided).sum()} of {len(self.undecided)} pairs decided"
-        outlook = (
-            f"going on with {', '.join(map(clean_text, self.systems))}" if self.systems else "done"
-        )
+        systems = ", ".join(map(clean, self.systems))
+        outlook = f"going on with {systems}" if systems else "done"
         return f"{self.split}: {self.done:,} samples, {decided}; {outlook}"
 
 
@@ -114,7 +123,7 @@ def judge_until_decided(
     batch: int = BATCH_SAMPLES,
     **limits: Unpack[judging.AskOptions],
 ) -> JudgingResult:
-    """Has judges rate outputs until each two systems are told apart, or no sample is left.
+    """Let judges rate outputs until each two systems are told apart, or no sample is left.
 
     Samples come in a drawn order, a batch at a time. After each batch that all judges have rated,
     a system is asked about no more when each of its pairs is decided (`echo_hf.scores.decisions`).
@@ -136,7 +145,7 @@ def judge_until_decided(
         )
     if not chosen:
         raise JudgeError(f"none of the judges rates by {OVERALL!r}, by which systems are compared")
-    folder, engines = find_evaluation_folder(config, runs), judging.engines_of(chosen)
+    folder, engines = find_folder(config, runs), judging.engines_of(chosen)
     to_rate, protocol = judging.read_outputs_to_rate(config, folder, limit), config.protocol
     splits = dict.fromkeys(task.split for task in to_rate.tasks)
     progress_list = [SplitProgress(split, to_rate, alpha, family) for split in splits]
@@ -149,57 +158,53 @@ def judge_until_decided(
         check_gpu_memory(engines, estimates=False)
     budget, watch = limits.get("budget_usd"), limits.get("watch")
     options: Any = {name: limits.get(name, False) for name in ("again", "keep_going")}
-    with session.open_session(folder, engines, budget, watch, config.runner, **options) as asking:
-        sent_images = judging.SentImages(folder.images)
-        questions = [
-            *judging.rating_questions(config, chosen, [OVERALL], to_rate, None, sent_images)
-        ]
-        asking.prepare_judges(engines)
-        parts = _ask_in_rounds(asking, questions, progress_list, batch, protocol)
+    with open_session(folder, engines, budget, watch, config.runner, **options) as session:
+        sent = judging.SentImages(folder.images)
+        questions = [*judging.rating_questions(config, chosen, [OVERALL], to_rate, None, sent)]
+        session.prepare_judges(engines)
+        parts = _ask_in_rounds(session, questions, progress_list, batch, protocol)
         skipped = OutputKeys().union(*(progress.skipped_outputs for progress in progress_list))
+        samples = {task.sample_id for task in to_rate.tasks}
         judged, saved_plans, path = list[JudgeRows](), list[AskPlan](), None
         for question in questions:
-            judged.append(
-                _build_final_table(asking, question, skipped, parts.get(question.judge, ()))
-            )
-            saved_plans.append(asking.plan(_restrict(question, skipped)))
-            samples = {task.sample_id for task in to_rate.tasks}
-            path = session.write_ratings(folder.root, judged[-1], samples)
+            judge_parts = parts.get(question.judge, ())
+            judged.append(_build_final_table(session, question, skipped, judge_parts))
+            saved_plans.append(session.plan(_restrict(question, skipped)))
+            path = write_ratings(folder.root, judged[-1], samples)
         ratings = pa.concat_tables([table.rows for table in judged])
         options = {"alpha": alpha, "family": family, "protocol": protocol}
-        compared = [progress for progress in progress_list if len(progress.undecided)]
-        decided = {
-            progress.split: decisions(progress.select_rows(ratings), progress.outputs, **options)
-            for progress in compared
-        }
+        decided = {}
+        for progress in progress_list:
+            if len(progress.undecided):
+                own = progress.select_rows(ratings)
+                decided[progress.split] = decisions(own, progress.outputs, **options)
         fields = {"saved": tuple(saved_plans), "decisions": decided}
-        return session.build_result(asking, path, judged, to_rate.left_out, **fields)
+        return build_result(session, path, judged, to_rate.left_out, **fields)
 
 
 def _ask_in_rounds(
-    asking: JudgingSession,
+    session: JudgingSession,
     questions: Iterable[JudgeTask],
     progress_list: Sequence[SplitProgress],
     batch: int,
     protocol: ProtocolName,
 ) -> dict[str, list[JudgeRows]]:
-    """Asks all judges about a batch, and decides, until all is decided, spent or broken."""
+    """Ask all judges about a batch and decide, until all is decided, or judges or budget end."""
     order, parts = [*questions], dict[str, list[JudgeRows]]()
     while open_splits := [progress for progress in progress_list if progress.systems]:
         keys = OutputKeys().union(*(progress.select_batch(batch) for progress in open_splits))
         for question in order:
-            judged = asking.ask(
-                _restrict(question, keys, f"from sample {open_splits[0].done + 1:,}")
-            )
+            part = f"from sample {open_splits[0].done + 1:,}"
+            judged = session.ask(_restrict(question, keys, part))
             parts.setdefault(question.judge, []).append(judged)
-            if judged.stopped or (asking.is_spent and judged.outcomes.get(Failed.NOT_ANSWERED)):
-                return parts  # nothing is decided from a batch that not all have rated
+            if judged.stopped or (session.is_spent and judged.outcomes.get(Failed.NOT_ANSWERED)):
+                return parts  # a batch decides nothing until all judges have rated it
         ratings = pa.concat_tables([table.rows for tables in parts.values() for table in tables])
         for progress in open_splits:
             progress.update(ratings, batch, protocol)
             logger.info("judge %s", progress, extra=ALREADY_REPORTED)
-            asking.watch.report_result(str(progress))
-        order.reverse()  # the judge whose model is in memory begins
+            session.watch.report_result(str(progress))
+        order.reverse()  # begin with the judge whose model is in memory
     return parts
 
 
@@ -210,10 +215,10 @@ def _restrict(question: JudgeTask, keys: OutputKeys, part: str = "") -> JudgeTas
 
 
 def _build_final_table(
-    asking: JudgingSession, question: JudgeTask, skipped: OutputKeys, parts: Sequence[JudgeRows]
+    session: JudgingSession, question: JudgeTask, skipped: OutputKeys, parts: Sequence[JudgeRows]
 ) -> JudgeRows:
-    """All that a judge has ever answered, and what nobody needs to ask it."""
-    rows = arrow_rows(asking.read_stored(question).dataset)
+    """Return all stored answers of a judge, and mark the outputs that need none."""
+    rows = arrow_rows(session.read_stored(question).dataset)
     keys = zip(rows["sample_id"].to_pylist(), rows["system"].to_pylist(), strict=True)
     absent = pc.equal(rows["outcome"], Failed.NOT_ANSWERED.value)
     needless = pc.and_(absent, pa.array([key in skipped for key in keys], pa.bool_()))
@@ -221,6 +226,5 @@ def _build_final_table(
     index = rows.column_names.index("outcome")
     rows = rows.set_column(index, rows.schema.field(index), outcomes)
     stopped = next((part.stopped for part in parts if part.stopped), None)
-    return asking.build_judged_table(
-        question, rows, sum((part.fill for part in parts), FillStats()), stopped
-    )
+    filled = sum((part.fill for part in parts), FillStats())
+    return session.build_judged_table(question, rows, filled, stopped)

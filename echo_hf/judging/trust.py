@@ -1,4 +1,4 @@
-"""How far to trust the win rates of a run: one line a measure, and a sentence on what it says."""
+"""Say how far to trust the win rates of a run: a line for each measure, with its meaning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from echo_hf import scores
 from echo_hf._infra.bootstrap import MIN_SAMPLES, Interval
-from echo_hf._infra.text import format_percent, format_rounded
+from echo_hf._infra.text import format_rounded, percent
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.judging.anchors import Anchors, fit_strengths
@@ -21,7 +21,7 @@ from echo_hf.scores.rating_table import RatingTable
 from echo_hf.scores.votes import ProtocolName
 
 MAX_LISTED = 3
-UNEVEN_COVERAGE_GAP = 0.05  # a share of comparisons
+UNEVEN_COVERAGE_GAP = 0.05  # in shares of comparisons
 TOLERANCE = 1e-9
 MEANINGS: Mapping[str, str] = {
     "self_preference": "the share of points that a judge gives its own developer's systems, less "
@@ -46,7 +46,7 @@ SentenceAndReason = tuple[str, Unscored | None]
 
 @dataclass(frozen=True)
 class TrustLine:
-    """What one measure says of a split, or of the whole run; `reason`: why there is no figure."""
+    """One measure's finding about a split or the whole run; `reason` where it has no figure."""
 
     measure: str
     split: str | None
@@ -60,7 +60,7 @@ class TrustLine:
 
 @dataclass(frozen=True)
 class UnevenCoverage:
-    """A system whose win rate rests on clearly less than that of a neighbor on the board."""
+    """A system whose win rate rests on clearly fewer comparisons than that of a neighbor."""
 
     system: str
     coverage: float
@@ -87,10 +87,9 @@ class Trust:
         coverage: Mapping[str, float | None],
         anchors: Anchors | None = None,
     ) -> Trust:
-        judges, systems = (
-            {name: models.get(name, ModelIdentity()).maker for name in names}
-            for models, names in ((models.judges, table.judges), (models.systems, table.systems))
-        )
+        unstated = ModelIdentity()
+        judges = {name: models.judges.get(name, unstated).maker for name in table.judges}
+        systems = {name: models.systems.get(name, unstated).maker for name in table.systems}
         left_out = scores.leave_one_judge_out(table, protocol=protocol)
         return cls(
             scores.self_preference(table, judges, systems, n_boot=n_boot),
@@ -105,12 +104,12 @@ class Trust:
         yield TrustLine("self_preference", split, *self._describe_self_preference())
         yield TrustLine("leave_one_judge_out", split, *self._describe_order_changes())
         yield TrustLine("samples_needed", split, *self._describe_needed_samples())
-        if len(self.order) > 2:  # of two, win rates alone decide
+        if len(self.order) > 2:  # two systems are ordered by their win rate alone
             yield TrustLine("bradley_terry", split, *self._describe_strengths())
         if self.uneven_coverage:
             shares = (
-                f"{uneven.system} {format_percent(uneven.coverage)} beside {uneven.neighbor} "
-                f"{format_percent(uneven.of_neighbor)}"
+                f"{uneven.system} {percent(uneven.coverage)} beside {uneven.neighbor} "
+                f"{percent(uneven.of_neighbor)}"
                 for uneven in self.uneven_coverage
             )
             yield TrustLine("coverage", split, "; ".join(shares))
@@ -124,15 +123,15 @@ class Trust:
 
     def _describe_self_preference(self) -> SentenceAndReason:
         judges, definition = self.self_preference.judges, self.self_preference.definition
-        preferences = [
-            f"{judge} {figure.preference:+.3f}{_interval(figure.interval)} for {_list_names(figure.own)}"
-            for judge, figure in judges.items()
-            if figure.preference is not None
-        ]
-        cause = next(
-            (figure.reason for figure in judges.values() if figure.own), Unscored.NO_OWN_SYSTEM
-        )
-        text, reason = ("; ".join(preferences), None) if preferences else _no_figure(cause)
+        preferences = []
+        for judge, figure in judges.items():
+            if figure.preference is not None:
+                own, interval = _list_names(figure.own), _interval(figure.interval)
+                preferences.append(f"{judge} {figure.preference:+.3f}{interval} for {own}")
+        text, reason = "; ".join(preferences), None
+        if not preferences:
+            causes = (figure.reason for figure in judges.values() if figure.own)
+            text, reason = _no_figure(next(causes, Unscored.NO_OWN_SYSTEM))
         makers = {**definition["judge_developers"], **definition["system_developers"]}
         unknown = [name for name, maker in makers.items() if maker is None]
         return text + (f"; developer unknown of {_list_names(unknown)}" if unknown else ""), reason
@@ -149,19 +148,17 @@ class Trust:
 
     def _describe_needed_samples(self) -> SentenceAndReason:
         pairs, sample_count = self.samples_needed.pairs, self.samples_needed.definition["samples"]
-        neighbors = [
-            (first, second, pairs[first][second]) for first, second in pairwise(self.order)
-        ]
-        counts = [
-            (need.needed, f"{first} and {second}")
-            for first, second, need in neighbors
-            if need.needed
-        ]
+        counts, reasons = [], []
+        for first, second in pairwise(self.order):
+            need = pairs[first][second]
+            reasons.append(need.reason)
+            if need.needed:
+                counts.append((need.needed, f"{first} and {second}"))
         if not counts:
-            return _no_figure(next((need.reason for *_, need in neighbors), Unscored.ONE_SYSTEM))
+            return _no_figure(next(iter(reasons), Unscored.ONE_SYSTEM))
         above = sorted((count for count in counts if count[0] > sample_count), reverse=True)
         phrases = [f"{count:,} for {names}" for count, names in above or [max(counts)]]
-        lacking = len(neighbors) - len(counts)
+        lacking = len(reasons) - len(counts)
         phrases += [f"no number for {lacking} more"] if lacking else []
         return f"{_list_names(phrases)}; there are {sample_count:,}", None
 
@@ -170,24 +167,23 @@ class Trust:
         if gap.first is None or gap.second is None or gap.gap is None:
             return _no_figure(gap.reason)
         if gap.gap <= 1:
-            return f"{gap.first} is {format_percent(gap.gap)} ahead of {gap.second}", None
+            return f"{gap.first} is {percent(gap.gap)} ahead of {gap.second}", None
         shares = (f"{format_rounded(rates[name])} of {name}" for name in (gap.first, gap.second))
         return f"more than twice: {' beside '.join(shares)}", None
 
     def _describe_strengths(self) -> SentenceAndReason:
         strength, reasons = self.bradley_terry.strength, self.bradley_terry.reasons
-        known_strengths = {name: value for name, value in strength.items() if value is not None}
-        if len(known_strengths) < 2:
+        fitted = {name: value for name, value in strength.items() if value is not None}
+        if len(fitted) < 2:
             return _no_figure(next(iter(reasons.values()), Unscored.ONE_SYSTEM))
         swaps = [
             f"{upper} above {lower}"
-            for upper, lower in pairwise(name for name in self.order if name in known_strengths)
-            if known_strengths[upper] < known_strengths[lower] - TOLERANCE
+            for upper, lower in pairwise(name for name in self.order if name in fitted)
+            if fitted[upper] < fitted[lower] - TOLERANCE
         ]
-        first, second = list(known_strengths)[:2]
-        chance = format_percent(
-            1 / (1 + math.exp(known_strengths[second] - known_strengths[first]))
-        )
+        first, second = list(fitted)[:2]
+        # In the model, the difference of two strengths is the logarithm of the odds of winning.
+        chance = percent(1 / (1 + math.exp(fitted[second] - fitted[first])))
         text = f"win rates put {_list_names(swaps)}, strengths below" if swaps else "the same order"
         return f"{text}; {first} wins {chance} of comparisons with {second}", None
 
@@ -195,7 +191,7 @@ class Trust:
 def find_uneven_coverage(
     board: Iterable[str], coverage: Mapping[str, float | None]
 ) -> Iterator[UnevenCoverage]:
-    """Neighbors on a board, best first, of which one left out more than the other."""
+    """Yield neighbors on a board, best first, whose coverage clearly differs."""
     shares = {name: coverage[name] or 0.0 for name in board}
     for neighbors in pairwise(shares):
         system, neighbor = sorted(neighbors, key=shares.__getitem__)
@@ -204,8 +200,8 @@ def find_uneven_coverage(
 
 
 def _no_figure(reason: Unscored | None) -> SentenceAndReason:
-    known_reason = reason or Unscored.NOTHING_IN_COMMON
-    return known_reason.meaning, known_reason
+    reason = reason or Unscored.NOTHING_IN_COMMON
+    return reason.meaning, reason
 
 
 def _interval(interval: Interval | None) -> str:
@@ -214,13 +210,13 @@ def _interval(interval: Interval | None) -> str:
 
 def _list_names(names: Iterable[str]) -> str:
     listed = list(names)
-    return ", ".join(
-        [*listed[:MAX_LISTED], *([f"{len(listed) - MAX_LISTED} more"] * (len(listed) > MAX_LISTED))]
-    )
+    if len(listed) > MAX_LISTED:
+        listed[MAX_LISTED:] = [f"{len(listed) - MAX_LISTED} more"]
+    return ", ".join(listed)
 
 
 def describe_drift(drift: Mapping[str, Any]) -> str:
-    """How far a judge moved between two audits, on its own scale."""
+    """Describe how far a judge's ratings moved between two audits, on its own scale."""
     days = f"from {drift['first']} to {drift['newest']}"
     if drift["difference"] is None:
         return f"rated no image both times, {days}"
@@ -229,15 +225,14 @@ def describe_drift(drift: Mapping[str, Any]) -> str:
 
 
 def _pick_way(agreement: PairwiseAgreement) -> SentenceAndReason:
-    """Which of two ways of judging to trust; only people say it."""
+    """Recommend one of two ways of judging; only people's ranks can decide it."""
     sides = agreement.sides
     if sides is None:
-        return _no_figure(
-            next((judge.agreement.reason for judge in agreement.judges.values()), None)
-        )
-    gap, alike = sides.difference, sides.spearman
+        reasons = (judge.agreement.reason for judge in agreement.judges.values())
+        return _no_figure(next(reasons, None))
+    gap, rho = sides.difference, sides.spearman
     if gap.samples < MIN_SAMPLES:
-        other = "have no order" if alike is None else f"agree by a Spearman of {alike:.2f}"
+        other = "have no order" if rho is None else f"agree by a Spearman of {rho:.2f}"
         return (
             f"nothing decides it without people, who have to rank {MIN_SAMPLES} samples or more "
             f"(echo-hf rank); the two {other}"
@@ -254,19 +249,15 @@ def collect_trust_lines(
     drifts: Mapping[str, Mapping[str, Any]],
     compared: Mapping[str, PairwiseAgreement],
 ) -> list[TrustLine]:
-    """All there is to say: of each split, of one split beside the other, of judges asked again."""
+    """Collect all trust lines: of each split, of both together, and of judges audited again."""
     lines = [line for split, trust in trust_by_split.items() for line in trust.build_lines(split)]
-    lines += [
-        TrustLine("pairwise", name, *_pick_way(agreement)) for name, agreement in compared.items()
-    ]
+    for split, agreement in compared.items():
+        lines.append(TrustLine("pairwise", split, *_pick_way(agreement)))
     if len(trust_by_split) == len(BENCHMARKS):
-        gaps = [
-            trust_by_split[name].gap.gap
-            for name in BENCHMARKS
-            if len(trust_by_split[name].order) > 2
-        ]
+        trusts = [trust_by_split[name] for name in BENCHMARKS]
+        gaps = [trust.gap.gap for trust in trusts if len(trust.order) > 2]
         if len(gaps) == len(BENCHMARKS) and all(gap is not None and gap <= 1 for gap in gaps):
-            shares = zip(map(format_percent, gaps), BENCHMARKS, strict=True)
+            shares = zip(map(percent, gaps), BENCHMARKS, strict=True)
             sentence = " beside ".join(f"{share} in {name}" for share, name in shares)
             lines.append(TrustLine("gap", None, sentence))
     for judge, drift in drifts.items():

@@ -1,4 +1,4 @@
-"""Reads the verdict of a judge that answers in free text: a rating, or a choice between two."""
+"""Parse the verdict of a judge that answers in free text: a rating, or a choice between two."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from echo_hf.pipeline.answer_text import RepeatedKeyError, find_last_value, remo
 from echo_hf.reasons import Unrated
 from echo_hf.scores.votes import ProtocolName
 
-# Whole numbers from 1 to 10 and nothing else: the first of them counts.
+# The published code takes the first whole number from 1 to 10 in double brackets.
 PUBLISHED_RATING = re.compile(r"\[\[\s*(10|[1-9])\s*\]\]")
 
 NUMBER = (
@@ -49,14 +49,14 @@ AFTER_EXAMPLE = re.compile(
     r"(?:best|worst|perfect|highest|lowest|maximum|minimum|flawless|excellent)\b",
     re.IGNORECASE,
 )
-# Without ASCII, letters that only look like these would match.
+# Without ASCII, letters that only look alike would match.
 CHOICE = re.compile(r"\[\[\s*(first|second|tie)\s*\]\]", re.ASCII | re.IGNORECASE)
 
 
 class ParsedNumber(NamedTuple):
     value: float
-    highest: float | None = None  # of `8/10`
-    is_final: bool = False  # its label says so
+    highest: float | None = None  # 10 in `8/10`
+    is_final: bool = False  # whether its label says so
 
 
 def read_choice(text: str) -> str | Unrated:
@@ -67,7 +67,7 @@ def read_choice(text: str) -> str | Unrated:
 
 
 def read_rating(text: str, judge: JudgeConfig, protocol: ProtocolName) -> float | Unrated:
-    """The rating of an answer.
+    """Read the rating of an answer.
 
     Under `published` the first number in double square brackets, as the released code reads it.
     Under `corrected` the last one outside thoughts, or where there is none, what a judge wrote in
@@ -92,7 +92,7 @@ def read_rating(text: str, judge: JudgeConfig, protocol: ProtocolName) -> float 
 
 
 def _read_requested_form(text: str, matches: Sequence[re.Match[str]]) -> ParsedNumber | None:
-    """The last number in the form that was asked for; null where it belongs to something else."""
+    """Return the last number in the requested form; null where it is about something else."""
     numbers = [_parse_number(match) for match in matches]
     if len({number.value for number in numbers}) == 1:
         return numbers[-1]
@@ -110,7 +110,7 @@ def _read_requested_form(text: str, matches: Sequence[re.Match[str]]) -> ParsedN
 
 
 def _read_other_forms(text: str, *, has_requested: bool) -> Iterator[ParsedNumber | None]:
-    """The verdict in each other form; null where one form holds several.
+    """Yield the verdict in each other form; null where one form has several numbers.
 
     Beside the form that was asked for, several are sub-scores that a judge has summed up.
     """

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from echo_hf._infra.bootstrap import Interval, compute_interval, draw_weights
+from echo_hf._infra.bootstrap import Floats, Integers, Interval, compute_interval, draw_weights
 from echo_hf.errors import ScoreError
 from echo_hf.metrics.image_features import (
-    ProtocolName,
     SampleFeatures,
     check_protocol,
     common_fields,
@@ -23,9 +22,8 @@ from echo_hf.metrics.image_features import (
 )
 from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured, coverage_of, estimate_mean
 from echo_hf.reasons import MetricReason
+from echo_hf.scores.votes import ProtocolName
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 CHANNELS, LEVELS = 3, 256
 FIRST_LEVEL, LAST_LEVEL = 5, 250
 _EVERY_LEVEL = np.arange(LEVELS)
@@ -35,6 +33,9 @@ RULES: Mapping[ProtocolName, Mapping[str, str]] = {
     "corrected": {"loader": "echo_hf.load_rgb", "inputs": "all", "input_pool": COUNTED},
 }
 NOTHING: Integers = np.zeros((CHANNELS, LEVELS), np.int64)
+# IEC 61966-2-1: the light of the three channels as XYZ.
+_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+_OF_WHITE = _XYZ / _XYZ.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -298,11 +299,6 @@ def _compute_shifts(pixels: NDArray[Any]) -> Floats:
     """Return distances, NaN where a channel of either side has no pixel."""
     input_means, output_means = np.moveaxis(compute_mean_levels(pixels), -2, 0)
     return measure_color_distance(input_means, output_means)
-
-
-# IEC 61966-2-1: the light of the three channels as XYZ.
-_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-_OF_WHITE = _XYZ / _XYZ.sum(axis=1, keepdims=True)
 
 
 def convert_to_lab(levels: ArrayLike) -> Floats:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from PIL import Image, features
 from xxhash import xxh3_128
 
-from echo_hf.errors import ScoreError, describe_unknown
+from echo_hf.errors import ScoreError, unknown
 from echo_hf.images.embedded import read_embedded
 from echo_hf.images.loader import (
     BadImageError,
@@ -30,8 +30,8 @@ from echo_hf.images.loader import (
 )
 from echo_hf.metrics.result import Unmeasured, describe_bootstrap, get_versions
 from echo_hf.reasons import ImageNotice, MetricReason
+from echo_hf.scores.votes import ProtocolName
 
-ProtocolName = Literal["published", "corrected"]
 IMAGE_FORMS = "an image of Pillow's, a path, bytes, or a dict with 'bytes' or 'path'"
 IMAGE_TYPES = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Image)
 ITEMS_AHEAD_PER_THREAD = 2
@@ -48,6 +48,14 @@ ResultT = TypeVar("ResultT")
 ValueT = TypeVar("ValueT")
 OtherT = TypeVar("OtherT")
 ImageLoader = Callable[[ImageSource], LoadedImage]
+# What an image of a side may be: missing, bad, blank.
+REASONS_BY_SIDE = {
+    "input": (MetricReason.NO_INPUT, MetricReason.BAD_INPUT, MetricReason.BLANK_INPUT),
+    "output": (MetricReason.MISSING_OUTPUT, MetricReason.BAD_OUTPUT, MetricReason.BLANK_OUTPUT),
+}
+# Beside its arrays an entry takes a key, a digest, its place in a dict that has grown just now,
+# and what numpy and Python need for each object.
+ENTRY_BYTES = 640
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +184,7 @@ LOADERS: Mapping[ProtocolName, ImageLoader] = {"published": load_plain_rgb, "cor
 
 def check_protocol(protocol: ProtocolName) -> None:
     if protocol not in LOADERS:
-        raise ScoreError(describe_unknown("protocol", protocol, LOADERS))
+        raise ScoreError(unknown("protocol", protocol, LOADERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,13 +206,6 @@ class _ImageColumn(NamedTuple, Generic[ValueT]):
     digest: str = ""
     notices: tuple[ImageNotice, ...] = ()
     unmeasured: Unmeasured | None = None
-
-
-# What an image of a side may be: missing, bad, blank.
-REASONS_BY_SIDE = {
-    "input": (MetricReason.NO_INPUT, MetricReason.BAD_INPUT, MetricReason.BLANK_INPUT),
-    "output": (MetricReason.MISSING_OUTPUT, MetricReason.BAD_OUTPUT, MetricReason.BLANK_OUTPUT),
-}
 
 
 def extract(
@@ -310,11 +311,6 @@ def common_fields(
     return {"notices": dict(sorted(notices.items())), "definition": {**definition, **own, **draws}}
 
 
-# Beside its arrays an entry takes a key, a digest, its place in a dict that has grown just now,
-# and what numpy and Python need for each object.
-ENTRY_BYTES = 640
-
-
 class InputCache:
     """The networks of `face_identity` and `structure_distance`, and their features of inputs.
 
@@ -341,7 +337,7 @@ class InputCache:
     def __len__(self) -> int:
         return len(self._values)
 
-    def load_network(self, options: Hashable, load: Callable[[], ValueT]) -> ValueT:
+    def network(self, options: Hashable, load: Callable[[], ValueT]) -> ValueT:
         """Load a network at its first use, and return it, or raise its error, from then on."""
         with self._lock:
             if options not in self._networks:

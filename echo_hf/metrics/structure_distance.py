@@ -18,11 +18,10 @@ from PIL import Image
 
 from echo_hf.config.evaluation import Reduction
 from echo_hf.engines.checkpoint import find_checkpoint
-from echo_hf.errors import EngineError, ScoreError, WeightsError, describe_unknown
+from echo_hf.errors import EngineError, ScoreError, WeightsError, unknown
 from echo_hf.images.loader import ProcessGuard
 from echo_hf.metrics.image_features import (
     InputCache,
-    ProtocolName,
     SampleFeatures,
     check_protocol,
     common_fields,
@@ -39,6 +38,7 @@ from echo_hf.metrics.result import (
     make_mean_fields,
 )
 from echo_hf.reasons import MetricReason
+from echo_hf.scores.votes import ProtocolName
 
 if TYPE_CHECKING:
     import torch
@@ -185,7 +185,6 @@ def _find_files(options: VitOptions) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def _silence_transformers() -> Iterator[None]:
-    """Hide the progress bars and reports of transformers."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -378,7 +377,7 @@ def structure_distance(
     """
     check_protocol(protocol)
     if reduction is not None and reduction not in REDUCTIONS:
-        raise ScoreError(describe_unknown("reduction", reduction, REDUCTIONS))
+        raise ScoreError(unknown("reduction", reduction, REDUCTIONS))
     for name, number in {"layer": layer, "size": size, "batch_size": batch_size}.items():
         minimum = 0 if name == "layer" else 1
         if not isinstance(number, int) or number < minimum:
@@ -386,7 +385,7 @@ def structure_distance(
     pairs = pair_images(inputs, outputs)
     store = InputCache(most_bytes=0) if cache is None else cache
     options = VitOptions(str(model), revision, layer, size, device)
-    vit = store.load_network(options, partial(load_vit, options))
+    vit = store.network(options, partial(load_vit, options))
     features = extract(pairs, partial(resize, size=size), protocol=protocol, threads=threads)
     samples = list[SampleFeatures[float]]()
     while batch := list(islice(features, batch_size)):  # images load while the ViT runs

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf.errors import ScoreError, describe_unknown
-from echo_hf.metrics.image_features import ProtocolName, check_protocol
+from echo_hf.errors import ScoreError, unknown
+from echo_hf.metrics.image_features import check_protocol
 from echo_hf.metrics.result import MetricResult, Unmeasured, get_versions, make_mean_fields
 from echo_hf.reasons import MetricReason
+from echo_hf.scores.votes import ProtocolName
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,7 +134,7 @@ def _of_system(rows: pa.Table, system: str | None) -> pa.Table:
         fault = f"ratings of {len(systems)} systems: expected system= to name one of {names}"
         raise ScoreError(fault)
     if system is not None and systems and system not in systems:
-        raise ScoreError(f"ratings: {describe_unknown('system', system, systems)}")
+        raise ScoreError(f"ratings: {unknown('system', system, systems)}")
     return rows if system is None else rows.filter(pc.equal(rows["system"], system))
 
 

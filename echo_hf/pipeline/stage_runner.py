@@ -15,7 +15,7 @@ from datasets import Dataset
 from echo_hf.engines.base import Engine, Request
 from echo_hf.errors import TableError, UnusableAnswersError
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
-from echo_hf.pipeline.answers import make_answer_source
+from echo_hf.pipeline.answers import as_source
 from echo_hf.pipeline.batch_inference import (
     AskedAnswers,
     FillStats,
@@ -25,7 +25,7 @@ from echo_hf.pipeline.batch_inference import (
 )
 from echo_hf.pipeline.result import StageResult, read_keys, sort_rows
 from echo_hf.pipeline.runner import LOCAL, Runner
-from echo_hf.pipeline.stage import ModelStage, Stage, combine_fingerprints, compute_fingerprint
+from echo_hf.pipeline.stage import ModelStage, Stage, compute_fingerprint, join_digests
 from echo_hf.pipeline.usable_answers import UsableAnswers, signature_of
 from echo_hf.reasons import UNUSABLE, Failed, Reason, Status
 from echo_hf.tables import Table, arrow_rows
@@ -45,7 +45,7 @@ def run_stage(
     progress: OnProgress | None = None,
     runner: Runner = LOCAL,
 ) -> StageResult:
-    """Runs a stage: asks the model what is missing, then maps without asking anything.
+    """Run a stage: ask the model for missing answers, then map without asking.
 
     The engine is asked in one window over all rows. A map that asks for itself, batch by batch,
     gives the same rows, and reached 0.42 of the throughput. A result that is already in `cache_dir`
@@ -80,13 +80,13 @@ def run_stage(
             engine, store = stage.answers.engine, stage.answers.store
         if engine is not None:
             store = Store(":memory:") if store is None else store
-            stage = stage.answered_by(make_answer_source(engine, store))
+            stage = stage.answered_by(as_source(engine, store))
     file = None
     if cache_dir is not None:
         cache_dir.mkdir(parents=True, exist_ok=True)
         # With its columns, of which another version may have had others.
         schema = str(stage.outputs.schema)
-        fingerprint = combine_fingerprints(dataset._fingerprint, stage.digest(), schema)
+        fingerprint = join_digests(dataset._fingerprint, stage.digest(), schema)
         file = cache_dir / f"{stage.name}-{fingerprint}.arrow"
     mapped = None if anew else _read_cached(runner, stage, dataset, file)
     failed = dataset if mapped is None else _select_failed(stage, dataset, mapped)
@@ -116,7 +116,7 @@ def run_stage(
 
 
 def check_columns(table: Table, dataset: Dataset, reader: str) -> None:
-    """Refuses a dataset that lacks a declared column or has it with another type."""
+    """Refuse a dataset that lacks a declared column, or has it with another type."""
     schema = dataset.data.schema
     for field_ in table.schema:
         position = schema.get_field_index(field_.name)
@@ -135,10 +135,10 @@ def check_columns(table: Table, dataset: Dataset, reader: str) -> None:
 def iterate_keyed_requests(
     stages: Iterable[tuple[Stage, Engine | None]], inputs: Iterable[Dataset], store: Store
 ) -> Iterator[tuple[bytes, Request]]:
-    """What stages ask of engines whose answers are kept; nothing is asked now."""
+    """Yield the requests of stages with stored answers and their keys, without asking."""
     for (stage, engine), dataset in zip(stages, inputs, strict=False):
         if isinstance(stage, ModelStage) and engine is not None and engine.stored:
-            answering = stage.answered_by(make_answer_source(engine, store))
+            answering = stage.answered_by(as_source(engine, store))
             for requests in iterate_segments(answering, dataset):
                 yield from zip(
                     compute_request_keys(engine.signature(), requests), requests, strict=True
@@ -161,7 +161,7 @@ def _map_rows(
     runner: Runner, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool = False
 ) -> Dataset:
     if not len(dataset):
-        fingerprint = combine_fingerprints(dataset._fingerprint, stage.digest())
+        fingerprint = join_digests(dataset._fingerprint, stage.digest())
         return Dataset(stage.features.arrow_schema.empty_table(), fingerprint=fingerprint)
     computed = anew or file is None or not file.exists()
     mapped = runner.map_rows(stage, dataset, file, anew=anew)
@@ -181,14 +181,14 @@ def _map_rows(
         )
         if content_file is not None and not is_current:
             content_file.write_text(content)
-        mapped._fingerprint = combine_fingerprints(mapped._fingerprint, content)
+        mapped._fingerprint = join_digests(mapped._fingerprint, content)
     return mapped
 
 
 def _select_failed(
     stage: Stage, dataset: Dataset, mapped: Dataset, settled: Collection[Reason] = ()
 ) -> Dataset:
-    """The rows whose model call failed, for another reason than those that are settled."""
+    """Select the rows whose model call failed, for reasons that are not settled."""
     table = arrow_rows(mapped, ["_parent", "_status", "_reason"])
     failed = table.filter(pc.equal(table["_status"], Status.QUARANTINED.value))
     final_reasons = pa.array([Failed.NEEDS_MODEL, *settled], pa.string())
@@ -201,15 +201,15 @@ def _select_failed(
 
 
 def _check_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
-    """Refuses a result that lost a row, or has one that no file of a run's folder takes."""
+    """Refuse a result that lost a row, or that a run's folder cannot hold."""
     control = arrow_rows(mapped, ["_parent", "_status"])
     parents = pc.unique(pc.list_flatten(control["_parent"]).combine_chunks())
     keys = read_keys(stage, dataset)
     lost_keys = keys.filter(pc.invert(pc.is_in(keys, parents)))
     if len(lost_keys):
         raise TableError(
-            f"stage {stage.name!r} lost {len(lost_keys)} rows, the first is {lost_keys[0].as_py()!r}: "
-            "every input row must be the _parent of an output row"
+            f"stage {stage.name!r} lost {len(lost_keys)} rows, the first is "
+            f"{lost_keys[0].as_py()!r}: every input row must be the _parent of an output row"
         )
     parent_keys, known_keys = set(parents.to_pylist()), set(keys.to_pylist())
     actual, statuses = (
@@ -218,8 +218,9 @@ def _check_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
     )
     has_orphan = pc.min(pc.list_value_length(control["_parent"])).as_py() == 0
     if has_orphan or not parent_keys <= known_keys or not actual <= statuses:
+        unknown_keys = sorted(parent_keys - known_keys, key=str)[:1]
         raise TableError(
-            f"stage {stage.name!r} made a row with _parent {sorted(parent_keys - known_keys, key=str)[:1]} or "
-            f"_status {sorted(actual - statuses, key=str)}: expected keys of input rows, and one of "
+            f"stage {stage.name!r} made a row with _parent {unknown_keys} or _status "
+            f"{sorted(actual - statuses, key=str)}: expected keys of input rows, and one of "
             f"{sorted(statuses)}"
         )

@@ -22,8 +22,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from echo_hf._infra.console import MORE_OPTION, print_line
-from echo_hf._infra.text import clean_text
+from echo_hf._infra.console import MORE_OPTION, say
+from echo_hf._infra.text import clean
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.runs import find_runs_folder, relative_to_cwd
 from echo_hf.config.systems import shipped_config
@@ -100,7 +100,7 @@ def _show_summary(console: Console, run: Path, record: Mapping[str, Any]) -> Non
     """Print the funnel, one task beside its posts, the boards, and what to do next."""
     counts = {name: _read_stats(run, name)["kept"] for name in ("collect", "threads", "splits")}
     tasks = " and ".join(f"{rows} {config}" for config, rows in record["loaded"].items())
-    print_line(
+    say(
         console,
         f"{counts['collect']} invented posts → {counts['threads']} threads → "
         f"{counts['splits']} samples → {tasks} tasks",
@@ -112,28 +112,24 @@ def _show_summary(console: Console, run: Path, record: Mapping[str, Any]) -> Non
     posts = [post for post in thread["posts"] if post["url"] in sample["post_urls"]]
     posts = sorted(posts, key=lambda post: post["depth"])
     parts = {("reply" if post["depth"] else "post"): _render_post(post) for post in posts}
-    parts |= {"prompt": Text(clean_text(sample["prompt"], 400), "bold")}
+    parts |= {"prompt": Text(clean(sample["prompt"], 400), "bold")}
     for name, text in parts.items():
         line = Text.assemble((f"{name:<8}", "dim"), text)
         line.truncate(console.width, overflow="ellipsis")
         console.print(line)
     console.print()
     lacks = show_win_rates(console, run / "results.json")
-    print_line(
+    say(
         console,
         f"the systems are drawings with known faults; {JUDGE} rates by what is known",
         "dim",
     )
     console.print()
-    print_line(console, f"open    {run / 'report' / 'index.html'}")
-    print_line(
-        console, "next    echo-hf init benchmark mine     a config for your own posts and engine"
-    )
-    print_line(
-        console, "        echo-hf init comparison mine    a config that compares your own images"
-    )
+    say(console, f"open    {run / 'report' / 'index.html'}")
+    say(console, "next    echo-hf init benchmark mine     a config for your own posts and engine")
+    say(console, "        echo-hf init comparison mine    a config that compares your own images")
     if lacks:
-        print_line(console, f"{lacks}: {MORE_OPTION}", "dim")
+        say(console, f"{lacks}: {MORE_OPTION}", "dim")
 
 
 def _read_stats(run: Path, stage: str) -> dict[str, Any]:
@@ -256,20 +252,20 @@ def _render_post(post: Mapping[str, Any]) -> Text:
         return Text(f"({post['missing'].replace('_', ' ')})", "dim italic")
     images = len(post["pictures"])
     image_count = f" [{images} image{'s' if images > 1 else ''}]" if images else ""
-    author = Text(clean_text(post["author"], 24) + ": ", "bold")
-    return author.append(clean_text(post["text"]), "not bold").append(image_count, "cyan not bold")
+    author = Text(clean(post["author"], 24) + ": ", "bold")
+    return author.append(clean(post["text"]), "not bold").append(image_count, "cyan not bold")
 
 
 def _render_sample(sample: Mapping[str, Any]) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
-    table.add_row("prompt", Text(clean_text(sample["prompt"], 400), "bold"))
+    table.add_row("prompt", Text(clean(sample["prompt"], 400), "bold"))
     table.add_row("quality", sample["quality"])
     table.add_row("modified", "yes" if sample["prompt_modified"] else "no")
     table.add_row("inputs", str(len(sample["input_images"])))
     table.add_row("outputs", str(len(sample["output_images"])))
     for comment in sample["community_feedback"]:
-        table.add_row("feedback", Text(clean_text(comment["feedback"]), "italic"))
+        table.add_row("feedback", Text(clean(comment["feedback"]), "italic"))
     table.add_row("id", Text(sample["id"], "dim"))
     return table

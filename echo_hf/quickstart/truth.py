@@ -14,6 +14,8 @@ import pyarrow as pa
 from echo_hf.tables import APPLICABILITY
 
 NO_TRUTH = "no_truth"  # a reason: no image is drawn for what a sample asks
+FILE = "applicability.jsonl"
+IMAGE_METRICS = ("face_identity", "color_shift", "structure_distance")
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,6 @@ def strip_spaces(prompt: str) -> str:
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """Read the objects of a bundled JSON Lines file."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
-FILE = "applicability.jsonl"
-IMAGE_METRICS = ("face_identity", "color_shift", "structure_distance")
 
 
 def read_bundled_applicability(samples: pa.Table) -> pa.Table:

@@ -1,1 +1,1 @@
-"""The report of a run: one page that opens from a disk, with everything that was measured."""
+"""The report of a run: one page that opens from a disk, and exports to other formats."""

@@ -1,4 +1,4 @@
-"""`echo-hf export --to csv`: the board, the figures and the ratings of a run as tidy rows."""
+"""`echo-hf export --to csv`: write the board, the figures and the ratings of a run as tidy rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from echo_hf.report.export import FORMATS, ExportedRun
 from echo_hf.report.markup import make_printable
 
 CsvRow = tuple[str | float | None, ...]
-# A spreadsheet takes a text that begins with one of these as a formula, and runs it.
+# A spreadsheet would run a cell that begins with one of these as a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "＝", "＋", "－", "＠")
 BOARD_COLUMNS = "split system in_place_of protocol win_rate low high tier coverage".split()  # noqa: SIM905
 METRIC_COLUMNS = "split metric system protocol value low high n coverage".split()  # noqa: SIM905
@@ -21,7 +21,7 @@ RATING_COLUMNS = "split sample_id system judge rubric repeat rating outcome expl
 
 @FORMATS.register("csv")
 def write_csv(run: ExportedRun, folder: Path) -> None:
-    """`board.csv`, `metrics.csv` and `ratings.csv`."""
+    """Write `board.csv`, `metrics.csv` and `ratings.csv`."""
     _write(folder / "board.csv", BOARD_COLUMNS, board_rows(run))
     _write(folder / "metrics.csv", METRIC_COLUMNS, metric_rows(run))
     _write(folder / "ratings.csv", RATING_COLUMNS, rating_rows(run))

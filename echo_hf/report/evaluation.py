@@ -1,4 +1,4 @@
-"""The whole of an evaluation: generate, judge, score and report, after one estimate of its cost."""
+"""Evaluate systems in one call: estimate the cost, generate, judge, score and report."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from datasets import Dataset
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import EvaluationBase, ImageSize, JudgeConfig
-from echo_hf.engines.base import ImageRef, check_engine_installed
+from echo_hf.engines.base import ImageRef, check_installed
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import ExpectedCost
 from echo_hf.errors import GenerationError, JudgeError
-from echo_hf.judging import session
-from echo_hf.judging.judge import APPLICABILITY as FITTING
 from echo_hf.judging.judge import (
+    APPLICABILITY,
     RUBRICS,
     SentImages,
     applicability_question,
@@ -32,7 +31,16 @@ from echo_hf.judging.judge import (
 from echo_hf.judging.rate import OutputsToRate, select_outputs
 from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.score import Scores, score
-from echo_hf.judging.session import JudgeTask, JudgingResult, JudgingSession
+from echo_hf.judging.session import (
+    JudgeRows,
+    JudgeTask,
+    JudgingResult,
+    JudgingSession,
+    ask_judges,
+    open_session,
+    write_applicability,
+    write_ratings,
+)
 from echo_hf.metrics import METRICS
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
@@ -41,12 +49,7 @@ from echo_hf.reasons import Outcome, count_unusable
 from echo_hf.report.report import report
 from echo_hf.scores.win_rate import make_board
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import (
-    BenchmarkTasks,
-    find_evaluation_folder,
-    get_benchmark,
-    load_evaluation,
-)
+from echo_hf.systems.benchmark import BenchmarkTasks, find_folder, get_benchmark, load_evaluation
 from echo_hf.systems.generate import GenerationSummary, generate_outputs
 from echo_hf.tables import OUTPUTS
 
@@ -57,7 +60,7 @@ BOARD = pa.schema({**TEXTS, "tier": pa.int64(), **dict.fromkeys(NUMBERS, pa.floa
 
 @dataclass(frozen=True)
 class PlannedWork:
-    """What one system or judge is about to be asked.
+    """Work that one system or judge is about to be asked for.
 
     Attributes:
         who: The system or judge.
@@ -80,13 +83,13 @@ class PlannedWork:
 
     @property
     def cost_usd(self) -> float | None:
-        """About what the calls cost, in US dollars; null where no price is known."""
+        """Return about what the calls cost, in US dollars; null where no price is known."""
         return self.expected.cost_usd
 
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(SummaryMixin):
-    """What an evaluation came to.
+    """The result of an evaluation.
 
     Attributes:
         board: A row for each split and system: `win_rate` with `low` and `high`, the ends of its
@@ -126,7 +129,7 @@ def evaluate_systems(
     before: Callable[[tuple[PlannedWork, ...]], None] | None = None,
     watch: ProgressListener | None = None,
 ) -> Evaluation:
-    """Has systems draw a benchmark and judges rate what they drew, scores it, and writes a report.
+    """Let systems draw a benchmark and judges rate the outputs; score them, and write a report.
 
     What a run holds is not asked for again: the same call goes on after a stop. Without a judge,
     the metrics are computed alone. A system or judge that stops does not stop the others.
@@ -162,8 +165,8 @@ def evaluate_systems(
     chosen = choose_judges(config, judges) if config.judges or judges else []
     watch, engines = watch or NullProgress(), _choose_engines(config, chosen)
     check_gpu_memory(engines, estimates=dry_run)
-    drawing: Any = {"budget_usd": budget_usd, "again": again}
-    summary = generate_outputs(config, runs, systems, limit, dry_run=True, **drawing)
+    options: Any = {"budget_usd": budget_usd, "again": again}
+    summary = generate_outputs(config, runs, systems, limit, dry_run=True, **options)
     root, limits = open_run_folder(config, runs).root, (limit, budget_usd)
     plan = _plan_work(config, root, summary, chosen, *limits, watch, again=again)
     for reason in summary.stopped:
@@ -173,16 +176,16 @@ def evaluate_systems(
     estimate = sum(work.cost_usd or 0.0 for work in plan)
     if budget_usd is not None and estimate > budget_usd:
         watch.report_notice(
-            f"all of it costs about ${estimate:.2f}, the budget of ${budget_usd:.2f} ends it before: "
-            "a limit asks for fewer samples of everybody"
+            f"all of it costs about ${estimate:.2f}, the budget of ${budget_usd:.2f} ends it "
+            "before: a limit asks for fewer samples of everybody"
         )
     if before is not None:
         before(plan)
     if dry_run:
         return Evaluation(Dataset(BOARD.empty_table()), None, None, plan, stopped=summary.stopped)
     for judge, engine in engines.items() if config.runner.kind == "local" else ():
-        check_engine_installed(engine.kind, f"judge {judge!r}")  # before anything is spent
-    summary = generate_outputs(config, runs, systems, limit, **drawing, watch=watch)
+        check_installed(engine.kind, f"judge {judge!r}")  # before anything is spent
+    summary = generate_outputs(config, runs, systems, limit, **options, watch=watch)
     if summary.stopped and not any(counts.get(Outcome.OK) for counts in summary.outcomes.values()):
         raise GenerationError("; ".join(summary.stopped))
     for name, counts in summary.outcomes.items():
@@ -191,40 +194,37 @@ def evaluate_systems(
     cost_usd, spent, stopped = summary.cost_usd or 0.0, summary.spent, [*summary.stopped]
     if engines:
         budget = None if budget_usd is None else max(budget_usd - cost_usd, 0.0)
-        folder = find_evaluation_folder(config, runs)
-        options: Any = {"again": again, "keep_going": keep_going}
-        with session.open_session(
-            folder, engines, budget, watch, config.runner, **options
-        ) as asking:
-            for judged in _run_judges(asking, config, chosen, limit):
+        folder = find_folder(config, runs)
+        options = {"again": again, "keep_going": keep_going}
+        with open_session(folder, engines, budget, watch, config.runner, **options) as session:
+            for judged in _run_judges(session, config, chosen, limit):
                 if isinstance(judged, JudgeError):
                     stopped.append(str(judged))
                     continue
                 spent |= judged.spent
                 for table in judged.answered:
-                    others = {
-                        name: count for name, count in table.outcomes.items() if name != Outcome.OK
-                    }
-                    if others:
-                        message = ", ".join(
-                            f"{count:,} {name}" for name, count in sorted(others.items())
-                        )
-                        total = sum(table.outcomes.values())
-                        message = f"{table.judge}, {table.rubric}: {message}, of {total:,}"
-                        if retried := count_unusable(table.outcomes):
-                            message += f"; --again asks for {retried:,} of them anew"
-                        watch.report_notice(message)
-        cost_usd += asking.spent_usd
+                    if any(outcome != Outcome.OK for outcome in table.outcomes):
+                        watch.report_notice(_describe_failures(table))
+        cost_usd += session.spent_usd
     scores = score(config, runs=runs)
     page, board = report(config, runs=runs).path, _build_board(scores)
     return Evaluation(board, scores, page, plan, cost_usd, spent, tuple(stopped))
 
 
+def _describe_failures(table: JudgeRows) -> str:
+    outcomes = sorted(table.outcomes.items())
+    counts = ", ".join(f"{count:,} {name}" for name, count in outcomes if name != Outcome.OK)
+    message = f"{table.judge}, {table.rubric}: {counts}, of {sum(table.outcomes.values()):,}"
+    if retried := count_unusable(table.outcomes):
+        message += f"; --again asks for {retried:,} of them anew"
+    return message
+
+
 def _choose_engines(
     config: EvaluationBase, judges: Sequence[JudgeConfig]
 ) -> dict[str, EngineChoice]:
-    """Who answers for each judge, and for what is asked of which metrics fit."""
-    engines = {FITTING: config.applicability.engine} if config.applicability else {}
+    """Return the engine of each judge, and of the question which metrics fit."""
+    engines = {APPLICABILITY: config.applicability.engine} if config.applicability else {}
     return {**engines, **{judge.name: judge.engine for judge in judges}}
 
 
@@ -240,49 +240,45 @@ def _plan_work(
     again: bool,
 ) -> tuple[PlannedWork, ...]:
     stand_ins = {system.name: system.answered_by.in_place_of for system in config.systems}
-    planned = [
-        PlannedWork(
-            plan.system,
-            "images",
-            len(plan.todo),
-            plan.stored,
-            plan.expected,
-            stand_ins.get(plan.system),
-        )
-        for plan in summary.plans
-    ]
+    planned = []
+    for plan in summary.plans:
+        figures = len(plan.todo), plan.stored, plan.expected, stand_ins.get(plan.system)
+        planned.append(PlannedWork(plan.system, "images", *figures))
     if not (engines := _choose_engines(config, judges)):
         return tuple(planned)
     stand_ins = {judge.name: judge.answered_by.in_place_of for judge in judges}
     with TemporaryDirectory() as aside:
         benchmark = get_benchmark(config, RunFolder(root))
-        folder = RunFolder(root if root.exists() else Path(aside))  # a plan leaves nothing there
+        folder = RunFolder(root if root.exists() else Path(aside))  # a plan creates no folder
         tasks = replace(benchmark, cache=folder.cache).tasks(folder.images)
         to_rate = _add_pending(folder, tasks, summary, limit)
-        pending = {plan.system: ImageRef(plan.system) for plan in summary.plans}
+        digests = [_pending_digest(plan.system) for plan in summary.plans]
+        pending = {digest: ImageRef(digest) for digest in digests}
         sent = SentImages(folder.images, {size: dict(pending) for size in get_args(ImageSize)})
         applicability, _ = read_applicability(benchmark, folder)
-        with session.open_session(folder, engines, budget_usd, watch, again=again) as asking:
-            for question in (
-                *_ask_fit(config, to_rate.tasks, sent),
-                *rating_questions(config, judges, RUBRICS, to_rate, applicability, sent),
-            ):
-                ask_plan = asking.plan(question)
+        questions = _ask_fit(config, to_rate.tasks, sent)
+        questions += rating_questions(config, judges, RUBRICS, to_rate, applicability, sent)
+        has_pending = any(plan.todo for plan in summary.plans)
+        with open_session(folder, engines, budget_usd, watch, again=again) as session:
+            for question in questions:
+                ask_plan = session.plan(question)
                 calls, stand_in = ask_plan.plan, stand_ins.get(ask_plan.judge)
-                is_open = (
-                    bool(calls.calls)
-                    and ask_plan.judge != FITTING
-                    and any(system.todo for system in summary.plans)
-                )
-                counts = calls.calls, calls.stored, ask_plan.expected, stand_in, is_open
+                # Outputs that turn out to be equal, or without an image, need fewer calls.
+                at_most = bool(calls.calls) and ask_plan.judge != APPLICABILITY and has_pending
+                counts = calls.calls, calls.stored, ask_plan.expected, stand_in, at_most
                 planned.append(PlannedWork(ask_plan.judge, ask_plan.rubric, *counts))
     return tuple(planned)
+
+
+def _pending_digest(system: str) -> str:
+    """Return what stands for the digests of a system's outputs until they are drawn."""
+    return f"pending:{system}"
 
 
 def _add_pending(
     folder: RunFolder, tasks: BenchmarkTasks, summary: GenerationSummary, limit: int | None
 ) -> OutputsToRate:
-    """The outputs to rate once all is drawn: those yet to come are named by their systems."""
+    """Add the outputs that are still to be drawn, with pending digests."""
     todo = {(task.sample_id, plan.system) for plan in summary.plans for task in plan.todo}
     table = read_table(folder.root, OUTPUTS)
     existing = (OUTPUTS.make_empty() if table is None else table).to_pylist()
@@ -290,7 +286,8 @@ def _add_pending(
     to_rate = select_outputs(pa.Table.from_pylist(kept, OUTPUTS.schema), tasks, limit)
     outputs = {name: list(rows) for name, rows in to_rate.outputs.items()}
     for sample_id, system in sorted(todo):
-        outputs.setdefault(sample_id, []).append({"system": system, "image": system})
+        output = {"system": system, "image": _pending_digest(system)}
+        outputs.setdefault(sample_id, []).append(output)
     return replace(to_rate, outputs=outputs)
 
 
@@ -300,32 +297,33 @@ def _ask_fit(config: EvaluationBase, tasks: Sequence[Task], sent: SentImages) ->
 
 
 def _run_judges(
-    asking: JudgingSession, config: EvaluationBase, judges: Sequence[JudgeConfig], limit: int | None
+    session: JudgingSession,
+    config: EvaluationBase,
+    judges: Sequence[JudgeConfig],
+    limit: int | None,
 ) -> Iterator[JudgingResult | JudgeError]:
-    """Asks which metrics fit, then has judges rate: what has text to render is known only then."""
-    root = asking.folder.root
-    to_rate, sent = (
-        read_outputs_to_rate(config, asking.folder, limit),
-        SentImages(asking.folder.images),
-    )
+    """Ask which metrics fit, then have judges rate: only then is known which samples have text."""
+    folder = session.folder
+    to_rate, sent = read_outputs_to_rate(config, folder, limit), SentImages(folder.images)
     samples = {task.sample_id for task in to_rate.tasks}
 
     def build_ratings() -> Iterator[JudgeTask]:
-        applicability, _ = read_applicability(get_benchmark(config, asking.folder), asking.folder)
+        applicability, _ = read_applicability(get_benchmark(config, folder), folder)
         return rating_questions(config, judges, RUBRICS, to_rate, applicability, sent)
 
-    for questions, write in (
-        (partial(_ask_fit, config, to_rate.tasks, sent), session.write_applicability),
-        (build_ratings, session.write_ratings),
+    for build_questions, write in (
+        (partial(_ask_fit, config, to_rate.tasks, sent), write_applicability),
+        (build_ratings, write_ratings),
     ):
         try:
-            yield session.ask_judges(asking, [*questions()], {}, partial(write, root), samples)
-        except JudgeError as error:  # the others were asked, and their answers are written
+            write_rows = partial(write, folder.root)
+            yield ask_judges(session, [*build_questions()], {}, write_rows, samples)
+        except JudgeError as error:  # the other judges were asked, and their answers are written
             yield error
 
 
 def _build_board(scores: Scores) -> Dataset:
-    """A row for each split and system, the best first."""
+    """Build a row for each split and system, the best first."""
     board_rows: list[dict[str, Any]] = []
     stand_ins = {name: model.in_place_of for name, model in scores.models.systems.items()}
     for split in scores.splits:
@@ -336,9 +334,8 @@ def _build_board(scores: Scores) -> Dataset:
             figures = {"win_rate": row.value, "low": low, "high": high, "coverage": row.coverage}
             rows[row.system] = {**figures, "tier": row.tier}
         for metric in split.metrics:
-            rows.setdefault(metric.system, {})[metric.metric] = (
-                metric.result.value if metric.result else None
-            )
+            value = metric.result.value if metric.result else None
+            rows.setdefault(metric.system, {})[metric.metric] = value
         board_rows += [
             {"split": split.split, "system": name, "in_place_of": stand_ins.get(name), **row}
             for name, row in rows.items()

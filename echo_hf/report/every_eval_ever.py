@@ -1,9 +1,10 @@
-"""Records of Every Eval Ever, schema 0.3.0: one of each system, and its samples beside it."""
+"""Write records of Every Eval Ever, schema 0.3.0: one for each system, and its samples."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -31,7 +32,7 @@ METRIC_RUBRICS = {METRIC: RUBRIC, TEXT_RENDERING: TEXT_RENDERING}
 
 @FORMATS.register("every-eval-ever")
 def write_records(run: ExportedRun, folder: Path) -> None:
-    """`data/BENCHMARK/DEVELOPER/MODEL/UUID.json`, and the samples in `UUID_samples.jsonl`."""
+    """Write `data/BENCHMARK/DEVELOPER/MODEL/UUID.json`, with samples in `UUID_samples.jsonl`."""
     timestamp, results = str(int(time.time())), run.data.results
     prompts, shares = _read_prompts(run), _compute_shares(run)
     for system in run.data.systems:
@@ -58,10 +59,8 @@ def write_records(run: ExportedRun, folder: Path) -> None:
         stem = subfolder / str(uuid4())
         (folder / subfolder).mkdir(parents=True, exist_ok=True)
         identity = {"schema_version": VERSION, "evaluation_id": key, "model_id": model["id"]}
-        lines = [
-            json.dumps({**identity, **instance}) + "\n"
-            for instance in _instances(run, system, shares)
-        ]
+        instances = _instances(run, system, shares)
+        lines = [json.dumps({**identity, **instance}) + "\n" for instance in instances]
         if lines:
             text = "".join(lines)
             (folder / f"{stem}_samples.jsonl").write_text(text, "utf-8")
@@ -92,7 +91,7 @@ def _describe_model(name: str, models: Mapping[str, ModelIdentity]) -> JsonObjec
 
 
 def _read_prompts(run: ExportedRun) -> dict[tuple[str, str], str]:
-    """By judge and rubric the instructions of its ratings; of others than the config's a digest."""
+    """Read the instructions of ratings by judge and rubric; only a digest of unknown ones."""
     pairs = [(judge, rubric) for judge in run.config.judges for rubric in judge.rubrics]
     instructions = (fill_rubric_prompt(*pair).text for pair in pairs)
     texts = {hashlib.sha256(text.encode()).hexdigest(): text for text in instructions}
@@ -121,21 +120,18 @@ def _describe_result(
     }
     definition = row.definition if isinstance(row.definition, dict) else {}
     voters = definition.get("judges")
-    judge_prompts = {
-        judge: text
-        for (judge, rubric), text in prompts.items()
-        if rubric == METRIC_RUBRICS.get(row.metric)
-        and (not isinstance(voters, list) or judge in voters)
-    }
+    judge_prompts = {}
+    for (judge, rubric), text in prompts.items():
+        is_voter = not isinstance(voters, list) or judge in voters
+        if is_voter and rubric == METRIC_RUBRICS.get(row.metric):
+            judge_prompts[judge] = text
     if judge_prompts:
         aggregation = "majority_vote" if row.metric == METRIC else "average"
-        models = run.data.results.judge_models
+        names, models = sorted(judge_prompts), run.data.results.judge_models
         metric_config["llm_scoring"] = {
-            "judges": [
-                {"model_info": _describe_model(judge, models)} for judge in sorted(judge_prompts)
-            ],
+            "judges": [{"model_info": _describe_model(name, models)} for name in names],
             "input_prompt": "\n\n".join(sorted({*judge_prompts.values()})),
-            # The published protocol asks one judge after the other, which has no name here.
+            # The published protocol asks judges in turn, for which the schema has no name.
             **({"aggregation_method": aggregation} if row.protocol == "corrected" else {}),
         }
     uncertainty: JsonObject = {"num_samples": samples if row.metric == METRIC else row.n or 0}
@@ -161,7 +157,7 @@ def _describe_result(
 
 
 def _compute_shares(run: ExportedRun) -> dict[tuple[str, str], float]:
-    """By sample and system the share of the points that it wins there from the others."""
+    """Compute by sample and system the share of points that it wins from the others."""
     shares = dict[tuple[str, str], float]()
     for split in run.data.splits:
         rows = [
@@ -172,11 +168,11 @@ def _compute_shares(run: ExportedRun) -> dict[tuple[str, str], float]:
         ]
         if rows:
             compared = count_votes(rows, protocol=run.data.results.protocol)
-            for system, system_shares in zip(
-                compared.table.systems, compared.compute_shares(compared.verdicts), strict=True
-            ):
-                pairs = zip(compared.table.samples, system_shares, strict=True)
-                shares.update({(sample, system): float(won) for sample, won in pairs if won == won})
+            all_shares = compared.compute_shares(compared.verdicts)
+            for system, system_shares in zip(compared.table.systems, all_shares, strict=True):
+                for sample, share in zip(compared.table.samples, system_shares, strict=True):
+                    if not math.isnan(share):
+                        shares[sample, system] = float(share)
     return shares
 
 
@@ -205,7 +201,7 @@ def _instances(
                     "is_terminal": True,
                 }
             ],
-            # More than half of the points that the outputs of a sample win from each other.
+            # Correct is what wins more than half of the points of its sample.
             "evaluation": {"score": share, "is_correct": share > 0.5},
             "metadata": {
                 f"rating by {rating.judge}, {rating.repeat}": f"{rating.value:g}"

@@ -1,4 +1,4 @@
-"""`echo-hf export`: a run's figures, judgements and outputs, as other projects read them.
+"""`echo-hf export`: write a run's figures, judgements and outputs as other projects read them.
 
 The format of Every Eval Ever has a module of its own.
 """
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportedRun:
-    """A run without words and images that must stay here.
+    """A run without the texts and images that must not be passed on.
 
     Attributes:
         data: Its tables and figures.
@@ -59,12 +59,12 @@ class ExportedRun:
 
     @property
     def name(self) -> str:
-        """The benchmark's."""
+        """The name of the benchmark."""
         return self.data.results.benchmark.name or self.config.name
 
     @property
     def on_hub(self) -> tuple[str, str] | None:
-        """Repository and revision of the benchmark."""
+        """The repository and revision of the benchmark."""
         repo, at, revision = (self.data.results.benchmark.on_hub or "").rpartition("@")
         return (repo, revision) if at else None
 
@@ -77,7 +77,7 @@ class ExportResult:
     silenced: int
 
 
-# Takes a run and an empty folder, and fills that.
+# Takes a run, and fills an empty folder.
 ExportWriter = Callable[[ExportedRun, Path], None]
 BUILT_IN = {
     "csv": "csv_tables",
@@ -86,11 +86,8 @@ BUILT_IN = {
     "inspect": "export",
     "lmms-eval": "export",
 }
-FORMATS: Registry[ExportWriter, Requirements] = Registry(
-    "format",
-    "echo_hf.exports",
-    {name: f"{__package__}.{module}" for name, module in BUILT_IN.items()},
-)
+MODULES = {name: f"{__package__}.{module}" for name, module in BUILT_IN.items()}
+FORMATS: Registry[ExportWriter, Requirements] = Registry("format", "echo_hf.exports", MODULES)
 
 
 def export(
@@ -101,7 +98,7 @@ def export(
     runs: Path | str | None = None,
     organization: str | None = None,
 ) -> ExportResult:
-    """Writes a run into a new folder, whole or not at all."""
+    """Write a run into a new folder, all of it or nothing."""
     if to == "croissant":
         raise ConfigError(
             "nothing to write: of a published dataset the Hub makes Croissant itself, at "
@@ -123,37 +120,35 @@ def export(
         manifest = None
     rights = manifest.statements.rights if manifest else {}
     rights = config.rights if isinstance(config, Config) else rights
-    # Also what a person has to look at first, as `publish` does.
+    # Nor are samples passed on that `publish` would leave for a person to review.
     waits = {"nsfw", *map(str, Review)}
     restricted = {
         sample.id: sample
         for sample in data.samples
         if find_restricted(sample.urls, rights) or waits.intersection(sample.flags)
     }
-    run = ExportedRun(
-        remove_restricted(data, restricted), config, reference, manifest, organization
-    )
+    public = remove_restricted(data, restricted)
+    run = ExportedRun(public, config, reference, manifest, organization)
     with replace_folder(folder.resolve(), ()) as partial:
         write(run, partial)
-        files = sorted(
-            path.relative_to(partial).as_posix() for path in partial.rglob("*") if path.is_file()
-        )
+        paths = [path for path in partial.rglob("*") if path.is_file()]
+        files = sorted(path.relative_to(partial).as_posix() for path in paths)
     return ExportResult(to, folder, tuple(files), len(restricted))
 
 
 def remove_restricted(data: RunData, restricted: Mapping[str, ReportSample]) -> RunData:
-    """The run without what a release leaves out of samples that may not be passed on."""
-    posted = {
-        digest for sample in restricted.values() for digest in (*sample.posted, *sample.inputs)
-    }
+    """Remove from a run what a release leaves out of restricted samples."""
+    posted = set[str]()
+    for sample in restricted.values():
+        posted.update(sample.posted, sample.inputs)
     samples, outputs, ratings = list(data.samples), dict(data.outputs), dict(data.ratings)
-    for index, candidate in enumerate(samples):
-        if candidate.id in restricted:
-            samples[index] = ReportSample(candidate.id, candidate.split, prompt="")
+    for index, sample in enumerate(samples):
+        if sample.id in restricted:
+            samples[index] = ReportSample(sample.id, sample.split, prompt="")
     for key, output in outputs.items():
-        if sample := restricted.get(key[0]):
-            # An edit of a posted image shows it, too.
-            is_shown = not sample.inputs and output.image not in posted
+        if key[0] in restricted:
+            # An edit of a posted image shows that image as well.
+            is_shown = not restricted[key[0]].inputs and output.image not in posted
             outputs[key] = SavedOutput(output.image if is_shown else None, output.outcome)
     for name in restricted.keys() & ratings.keys():
         ratings[name] = tuple(replace(rating, explanation=None) for rating in ratings[name])
@@ -161,13 +156,13 @@ def remove_restricted(data: RunData, restricted: Mapping[str, ReportSample]) -> 
 
 
 def slug(name: str | None) -> str:
-    """A name as a part of a path."""
+    """Turn a name into a part of a path."""
     plain = re.sub(r"[^\w-]+", "-", (name or "").lower(), flags=re.ASCII)
     return plain.strip("-")[:60] or "unknown"
 
 
 def make_file_names(names: Iterable[str]) -> dict[str, str]:
-    """A name of a file for each name of something, no two of them alike."""
+    """Return a distinct file name for each name."""
     stems = dict[str, str]()
     for name in names:
         digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
@@ -223,7 +218,7 @@ COLOR_SHIFT_METRIC = """  - metric: color_shift
 
 @FORMATS.register("hub-eval")
 def write_hub_eval(run: ExportedRun, folder: Path) -> None:
-    """`SYSTEM/.eval_results/echo.yaml`, `eval.yaml` and the text of the requests."""
+    """Write `SYSTEM/.eval_results/echo.yaml`, `eval.yaml` and the text of the requests."""
     if run.on_hub is None:
         raise ConfigError(
             f"the benchmark of {run.config.name!r} is a folder, and results of the Hub name one "
@@ -242,10 +237,9 @@ def write_hub_eval(run: ExportedRun, folder: Path) -> None:
     for system, name in make_file_names(by_system).items():
         path = folder / name / ".eval_results" / "echo.yaml"
         path.parent.mkdir(parents=True)
-        entries = yaml.safe_dump(
-            by_system[system], sort_keys=False, allow_unicode=True, width=10_000
-        )
-        path.write_text(entries, "utf-8")
+        entries = by_system[system]
+        text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=10_000)
+        path.write_text(text, "utf-8")
         model = (system in models and models[system].model) or system
         lines.append(f"- {escape_markdown(model)}: `{path.relative_to(folder)}`")
     request = PULL_REQUEST_TEXT.format(repo=escape_markdown(repo), files="\n".join(lines))
@@ -254,7 +248,7 @@ def write_hub_eval(run: ExportedRun, folder: Path) -> None:
 
 @FORMATS.register("lmms-eval")
 def write_lmms_eval(run: ExportedRun, folder: Path) -> None:
-    """`echo_NAME_SPLIT.yaml` and `utils.py`: `--include_path FOLDER` finds them."""
+    """Write `echo_NAME_SPLIT.yaml` and `utils.py`, for `--include_path FOLDER`."""
     dataset_path, revision = run.on_hub or (str(Path(run.reference).resolve()), None)
     stem = slug(run.name).replace("-", "_")
     for split in run.data.splits:
@@ -274,7 +268,7 @@ def write_lmms_eval(run: ExportedRun, folder: Path) -> None:
 
 @FORMATS.register("inspect", Requirements(extra="inspect", packages=("inspect_ai",)))
 def write_inspect_log(run: ExportedRun, folder: Path) -> None:
-    """`SYSTEM_SPLIT.eval`: samples with their images, ratings as scores, figures as metrics."""
+    """Write `SYSTEM_SPLIT.eval`: samples with images, ratings as scores, figures as metrics."""
     from inspect_ai import log
 
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -305,9 +299,8 @@ def write_inspect_log(run: ExportedRun, folder: Path) -> None:
                 completed_samples=count,
                 scores=list(_build_scores(run, system, split)),
             )
-            eval_log = log.EvalLog(
-                status="success", eval=spec, results=eval_results, samples=samples
-            )
+            contents = {"eval": spec, "results": eval_results, "samples": samples}
+            eval_log = log.EvalLog(status="success", **contents)
             log.write_eval_log(eval_log, str(folder / f"{name}_{split}.eval"))
 
 
@@ -315,22 +308,19 @@ def _build_samples(run: ExportedRun, system: str, split: str) -> Iterator[EvalSa
     from inspect_ai import log, model, scorer
 
     def load_images(digests: Iterable[str | None]) -> list[Any]:
-        """Those that are there, as a log holds them."""
+        """Return the images that the run still has, as a log holds them."""
         images = []
         for digest in filter(None, digests):
             with suppress(ImageError):
                 encoded = run.data.images.open(digest)
-                address = f"data:image/{str(detect_format(encoded)).lower()};base64,"
-                images.append(
-                    model.ContentImage(image=address + base64.b64encode(encoded).decode())
-                )
+                kind, text = str(detect_format(encoded)).lower(), base64.b64encode(encoded).decode()
+                images.append(model.ContentImage(image=f"data:image/{kind};base64,{text}"))
         return images
 
     for sample in run.data.select_split(split):
         output = run.data.outputs.get((sample.id, system))
-        ratings = [
-            rating for rating in run.data.ratings.get(sample.id, ()) if rating.system == system
-        ]
+        all_ratings = run.data.ratings.get(sample.id, ())
+        ratings = [rating for rating in all_ratings if rating.system == system]
         if output is None and not ratings:
             continue
         words = model.ContentText(text=sample.prompt)

@@ -1,4 +1,4 @@
-"""What the tasks of ECHO in lmms-eval have in common; a model answers with a list of image files.
+"""Functions of the tasks of ECHO in lmms-eval; a model answers with a list of image files.
 
 The files lie in `$ECHO_HF_ANSWERS`, which is the working directory where it is not set: what a
 model answers is text, and may name any file. Outputs are kept in `$ECHO_HF_OUTPUTS/ID.png`, as the
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# No separator, no dot at the beginning: it stays in its folder.
+# No separator and no leading dot: it stays in its folder.
 FILE_NAME = re.compile(r"[^/\\:\0.][^/\\:\0]{0,199}")
 
 
@@ -23,7 +23,7 @@ def doc_to_visual(doc: Mapping[str, Any]) -> list[Any]:
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str], **_: Any) -> dict[str, Any]:
-    """Keeps the first image of an answer, `{"text": ..., "images": [PATH, ...]}`."""
+    """Keep the first image of an answer, `{"text": ..., "images": [PATH, ...]}`."""
     from echo_hf.errors import ImageError
     from echo_hf.systems.files import read_image
 
@@ -43,10 +43,9 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str], **_: Any) ->
 
 
 def color_shift(pairs: Sequence[tuple[list[Any], str | None]]) -> float:
-    """Distance of the mean colors of inputs and outputs, in levels; NaN where nothing counts."""
+    """Measure the distance of mean colors of inputs and outputs, in levels; NaN without pairs."""
     from echo_hf.metrics import color_shift as measure
 
-    shift = measure(
-        [inputs for inputs, _ in pairs], [output for _, output in pairs], n_boot=0
-    ).value
+    inputs, outputs = [images for images, _ in pairs], [output for _, output in pairs]
+    shift = measure(inputs, outputs, n_boot=0).value
     return float("nan") if shift is None else shift

@@ -1,4 +1,4 @@
-"""Templates that escape whatever they are given, numbers as people read them, and charts."""
+"""Render templates that escape all text, format numbers for people, and draw charts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from markupsafe import Markup
 from echo_hf._infra.bootstrap import Interval
 from echo_hf.metrics import TITLES
 
-# Control characters, overrides of the direction of text, halves of characters, and no characters.
+# Control characters, overrides of text direction, surrogates, and code points that are none.
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]")
 REPLACEMENT = "\ufffd"
 NO_VALUE = "–"
@@ -39,12 +39,12 @@ DISPLAY_NAMES = {
 
 
 def make_printable(text: str) -> str:
-    """Somebody's text without what no page can show, or what changes the text around it."""
+    """Replace the characters of a text that no page can show, or that change the text around it."""
     return UNPRINTABLE.sub(REPLACEMENT, text.replace("\r\n", "\n"))
 
 
 def is_web(address: str | None) -> bool:
-    """Whether an address is one of the web, and nothing that a browser would run."""
+    """Return whether an address is on the web, and nothing that a browser would run."""
     if not address or UNPRINTABLE.search(address) or address != address.strip():
         return False
     try:
@@ -100,7 +100,7 @@ def listed(counts: Mapping[str, int], limit: int = 12) -> str:
 
 @cache
 def make_environment() -> Environment:
-    """The templates: what is no markup is escaped, and stripped of what no page can show."""
+    """Build the template environment: text is escaped and made printable, markup is not."""
     env = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -113,7 +113,7 @@ def make_environment() -> Environment:
         env.filters[function.__name__] = function
     env.filters["joints"] = lambda name: re.split(r"(?<=[_/ -])", name)
     env.filters["base64"] = lambda text: b64encode(text.encode("utf-8", "replace")).decode()
-    env.filters["percent"] = format_percent
+    env.filters["percent"] = percent
     for helper in (area, columns, dots, places, round_scale):
         env.globals[helper.__name__] = helper
     env.globals |= {"is_web": is_web, "unit": UNIT, "violin": draw_violin}
@@ -140,7 +140,7 @@ ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 def estimate_density(values: Sequence[float], low: float, high: float) -> list[float]:
-    """A Gaussian kernel density, Scott's bandwidth, as a share of its highest point."""
+    """Estimate a Gaussian kernel density, by Scott's bandwidth, as shares of its maximum."""
     from scipy.stats import gaussian_kde
 
     at = np.linspace(low, high, DENSITY_POINTS)
@@ -160,20 +160,20 @@ class AxisScale:
     digits: int = 0
 
     def share(self, value: float) -> float:
-        """Where a number lies, from 0 at the left to 1 at the right."""
+        """Return the position of a number, from 0 at the left to 1 at the right."""
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
     def percent(self, value: float) -> str:
-        """The same as SVG has it."""
-        return format_percent(self.share(value))
+        """Return the position of a number as an SVG percentage."""
+        return percent(self.share(value))
 
 
-# Shares of points from 0 to 1: one half is what a system gets that does as well as the others.
+# Shares of points: one half is what a system gets that does as well as the others.
 UNIT = AxisScale(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), 2)
 
 
-def format_percent(part: float) -> str:
-    """A share of the width as SVG has it."""
+def percent(part: float) -> str:
+    """Format a share of the width as an SVG percentage."""
     return f"{100 * part:.2f}".rstrip("0").rstrip(".") + "%"
 
 
@@ -182,7 +182,7 @@ def places(systems: int) -> AxisScale:
 
 
 def round_scale(values: Iterable[float], *, whole: bool = False) -> AxisScale:
-    """An axis from zero to all values, with few round ticks; whole ones for counts."""
+    """Build an axis from zero over all values, with few round ticks; whole ones for counts."""
     numbers = sorted(values)
     low, high = (min(numbers[0], 0.0), max(numbers[-1], 0.0)) if numbers else (0.0, 1.0)
     min_step = (high - low or 1.0) / MAX_TICKS
@@ -199,33 +199,32 @@ def round_scale(values: Iterable[float], *, whole: bool = False) -> AxisScale:
 
 
 ROW_MIDDLE = 13  # of a row
-WIDTH_UNITS = 1000  # units of the width of a drawn outline
+WIDTH_UNITS = 1000  # of a drawn outline
 
 
 def draw_violin(scale: AxisScale, values: Sequence[float]) -> str | None:
-    """The outline of how often numbers are, as a path; null where a curve would claim more."""
+    """Draw the distribution of numbers as a path; null where there are too few for a curve."""
     if len(values) < 12 or len(set(values)) == 1:
         return None
     heights = estimate_density(values, scale.low, scale.high)
     step, half = WIDTH_UNITS / (len(heights) - 1), ROW_MIDDLE - 2
-    upper = [
-        f"{at * step:.0f},{ROW_MIDDLE - half * height:.1f}" for at, height in enumerate(heights)
-    ]
-    lower = [
-        f"{at * step:.0f},{ROW_MIDDLE + half * height:.1f}" for at, height in enumerate(heights)
-    ]
+    upper, lower = [], []
+    for index, height in enumerate(heights):
+        upper.append(f"{index * step:.0f},{ROW_MIDDLE - half * height:.1f}")
+        lower.append(f"{index * step:.0f},{ROW_MIDDLE + half * height:.1f}")
     return "M" + "L".join([*upper, *reversed(lower)]) + "Z"
 
 
-LEVELS_PER_STEP = 4  # levels a step: 64 steps are as fine as the width shows
+LEVELS_PER_STEP = 4  # 64 steps are as fine as the width shows
 
 
 def group_levels(shares: Sequence[float]) -> list[float]:
-    return [sum(shares[at : at + LEVELS_PER_STEP]) for at in range(0, len(shares), LEVELS_PER_STEP)]
+    size = LEVELS_PER_STEP
+    return [sum(shares[start : start + size]) for start in range(0, len(shares), size)]
 
 
 def find_highest(channels: Sequence[Sequence[float]]) -> float:
-    """The highest step of a histogram but for its ends, where clipped levels pile up."""
+    """Return the highest step of histograms without their ends, where clipped levels pile up."""
     return max(max(group_levels(channel)[1:-1]) for channel in channels)
 
 
@@ -239,7 +238,7 @@ def area(channel: Sequence[float], top: float, height: int) -> str:
     return f"M0,{height}L{line}L{WIDTH_UNITS},{height}Z"
 
 
-COLUMN_GAP = 0.15  # of the width of a column
+COLUMN_GAP = 0.15  # share of a column's width
 
 
 def columns(counts: Sequence[int], height: int) -> str:
@@ -271,22 +270,22 @@ def dots(groups: Mapping[str, Points], width: int, height: int) -> list[str]:
     ]
 
 
-MARGIN_LEFT, RIGHT, STEP = 46, 12, 54  # the margins, and from one system to the next
+MARGIN_LEFT, MARGIN_RIGHT, STEP = 46, 12, 54  # STEP is from one system to the next
 BELOW = 224  # where the plot itself ends
 MAX_NAME = 32
-# Of a turned name, for each letter and below the axis.
+# Of a rotated name, by letter, and its distance to the axis.
 LETTER_WIDTH, LETTER_HEIGHT, NAME_MARGIN = 5.0, 3.2, 24
 WinRateBar = tuple[str, float, Interval | None]
 BoxPlot = tuple[str, Sequence[float]]
 
 
 def draw_bars(title: str, bars: Sequence[WinRateBar], warning: str = "") -> str:
-    """Win rates as bars from 0 to 1 with a line at one half, as a document."""
+    """Draw win rates as bars from 0 to 1 with a line at one half, as a document."""
     return _draw(title, warning, UNIT, [name for name, *_ in bars], bars=bars)
 
 
 def draw_boxes(title: str, boxes: Sequence[BoxPlot], warning: str = "") -> str:
-    """Numbers as boxes: median and quartiles, and lines to the 5th and the 95th percentile."""
+    """Draw numbers as boxes: median and quartiles, with whiskers to the 5th and 95th percentile."""
     scale = round_scale(value for _, values in boxes for value in values)
     percentiles = [np.percentile(values, (5, 25, 50, 75, 95)).tolist() for _, values in boxes]
     return _draw(title, warning, scale, [name for name, _ in boxes], boxes=percentiles)
@@ -294,14 +293,15 @@ def draw_boxes(title: str, boxes: Sequence[BoxPlot], warning: str = "") -> str:
 
 def _draw(title: str, warning: str, scale: AxisScale, names: Sequence[str], **marks: object) -> str:
     labels = [shortened(name, MAX_NAME) for name in names]
-    starts = (
-        len(name) * LETTER_WIDTH - MARGIN_LEFT - (at + 0.5) * STEP for at, name in enumerate(labels)
-    )
-    overhang = round(max([0.0, *starts]))
+    # Rotated names end below their system, so that a long one may begin left of the plot.
+    overhang = 0.0
+    for index, label in enumerate(labels):
+        center = MARGIN_LEFT + (index + 0.5) * STEP
+        overhang = max(overhang, len(label) * LETTER_WIDTH - center)
+    left = round(overhang)
     down = round(NAME_MARGIN + LETTER_HEIGHT * max(map(len, labels), default=0))
-    width = max(
-        MARGIN_LEFT + len(names) * STEP + RIGHT, round(MARGIN_LEFT + len(warning) * LETTER_WIDTH)
-    )
-    box = -overhang, overhang + width, BELOW + down
+    warning_end = round(MARGIN_LEFT + len(warning) * LETTER_WIDTH)
+    width = max(MARGIN_LEFT + len(names) * STEP + MARGIN_RIGHT, warning_end)
+    box = -left, left + width, BELOW + down
     values = {"title": title, "warned": warning, "names": labels, "scale": scale, "box": box}
     return render("figure.svg.jinja", **values, left=MARGIN_LEFT, step=STEP, below=BELOW, **marks)

@@ -52,13 +52,13 @@ from echo_hf.report.sections import INPUTS_KEY, build_sections
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
 EVAL_FILE = "eval.yaml"
-# Who opens the folder in a window may leave a note there without knowing.
+# File managers leave these in a folder that they show.
 STRAY_FILES = (".DS_Store", "Thumbs.db", "desktop.ini")
 OWN_FILES = (PAGE, BOARD, FIGURES, EVAL_FILE, THUMBNAILS, *STRAY_FILES)
 LOCK_FILE = ".report.lock"
 MAX_IN_ONE_FILE = 200
 ASSETS = Path(__file__).parent / "assets"
-# Images lie beside the page, which a browser may read from a disk or a server.
+# Images lie beside the page, which may be opened from a disk or a server.
 POLICY = (
     "default-src 'none'; img-src 'self' file: data:; style-src 'sha256-{style}'; "
     "script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'; "
@@ -83,7 +83,7 @@ def report(
     runs: Path | str | None = None,
     single_file: bool = False,
 ) -> Report:
-    """Writes the report of a run: `report/` in its folder, in place of the one before."""
+    """Write the report of a run: `report/` in its folder, in place of an earlier one."""
     data = read_run_data(config, runs)
     root = data.images.root.parent
     busy = RunError(
@@ -113,7 +113,7 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
             if counts is not None:
                 for key in color_keys[digest]:
                     colors[key].add(counts)
-        # A single file is passed on alone: nothing lies beside it.
+        # A single file is passed on alone, without the images beside it.
         originals = None if single_file else relpath(data.images.root, folder)
         text = render_page(data, thumbnails, problems, colors, originals)
         (partial / PAGE).write_text(text, "utf-8")
@@ -128,7 +128,7 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
 
 
 def _color_keys(data: RunData) -> dict[str, list[tuple[str, str]]]:
-    """Which mean colors an image counts in: those of samples with inputs."""
+    """Map image digests to the mean colors that they count in: those of samples with inputs."""
     color_keys: dict[str, list[tuple[str, str]]] = {}
     for sample in data.samples:
         if sample.inputs:
@@ -147,8 +147,8 @@ def render_page(
     colors: Mapping[tuple[str, str], MeanColors],
     originals: str | None = None,
 ) -> str:
-    """The page as a whole: a strict policy, its sections, its data and its script."""
-    # They are our own, and the data cannot end its element.
+    """Render the whole page: its content policy, sections, data and script."""
+    # Markup is not escaped: these files are our own, and the data cannot end its element.
     assets = {
         "style": (ASSETS / "report.css").read_text("utf-8"),
         "script": (ASSETS / "report.js").read_text("utf-8"),
@@ -170,7 +170,7 @@ def render_page(
 def build_gallery(
     data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str], originals: str | None = None
 ) -> str:
-    """Every sample as JSON that a script element can hold; images stand once.
+    """Return all samples as JSON for a script element; each image stands in it once.
 
     `originals` is where the page finds the run's images: they are larger than its copies.
     """
@@ -228,7 +228,7 @@ def build_gallery(
 
 
 def _clean(value: Any) -> Any:
-    """The same data with every text as a page can show it."""
+    """Make every text of nested data printable."""
     if isinstance(value, str):
         return make_printable(value)
     if isinstance(value, Mapping):
@@ -244,9 +244,8 @@ def draw_figures(data: RunData) -> dict[str, str]:
             board = data.results.board(split)
             bars = [(row.system, row.value, row.interval) for row in board if row.value is not None]
             title = f"{titled(split)}: win rate"
-            drawings[f"win_rate_{split}"] = draw_bars(
-                title, bars, _list_failed(data, rates.per_judge)
-            )
+            warning = _list_failed(data, rates.per_judge)
+            drawings[f"win_rate_{split}"] = draw_bars(title, bars, warning)
         for metric, group in groupby(data.results.details[split].metrics, attrgetter("metric")):
             rows = list(group)
             values = {row.system: row.values for row in rows if row.values}
@@ -264,7 +263,7 @@ def _list_failed(data: RunData, judges: Iterable[str]) -> str:
 
 
 def build_eval_entries(data: RunData) -> dict[str, list[dict[str, Any]]]:
-    """The win rates of each system, for whoever publishes it; none of a benchmark elsewhere."""
+    """Return each system's win rates as Hub entries; empty where the benchmark is elsewhere."""
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     dataset, at, revision = (data.results.benchmark.on_hub or "").rpartition("@")
@@ -315,9 +314,8 @@ def format_board(data: RunData) -> str:
         for row in data.results.board(split):
             tier = NO_VALUE if row.tier is None else str(row.tier)
             cells = (number(row.value), interval(row.interval), tier, share(row.coverage))
-            lines.append(
-                format_table_row(_escape_cell(name_stand_in(row.system, row.in_place_of)), *cells)
-            )
+            system = _escape_cell(name_stand_in(row.system, row.in_place_of))
+            lines.append(format_table_row(system, *cells))
         names = judge_names(rates.per_judge, data.failures, data.results.judge_models)
         judges = ", ".join(map(_escape_cell, names))
         lines.append(f"\nProtocol {data.results.protocol}, judged by {judges}.\n")

@@ -1,4 +1,4 @@
-"""What a report is made of: a run's figures, tables and samples, read once and never changed."""
+"""Read what a report shows: a run's figures, tables and samples."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from PIL import Image
 from pydantic import Field
 
+from echo_hf._infra.bootstrap import Floats, Integers
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
 from echo_hf.config.loading import Config
@@ -34,14 +35,19 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import read_audits
 from echo_hf.judging.run_tables import read_run
 from echo_hf.judging.score import AGREEMENT_FILE
-from echo_hf.metrics.color_shift import CHANNELS, LEVELS, Floats, Integers, compute_histograms
+from echo_hf.metrics.color_shift import CHANNELS, LEVELS, compute_histograms
 from echo_hf.metrics.image_features import map_in_order
 from echo_hf.metrics.result import MetricResult
 from echo_hf.metrics.text_rendering import TextRenderingResult
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import Unrated
-from echo_hf.report.analysis.result import ANALYSIS_FILE as ANALYSIS_FILE
-from echo_hf.report.analysis.result import Analysis, FigureModel, read_analysis, read_figures
+from echo_hf.report.analysis.result import (
+    ANALYSIS_FILE,
+    Analysis,
+    FigureModel,
+    read_analysis,
+    read_figures,
+)
 from echo_hf.scores.agreement import Agreement
 from echo_hf.scores.bradley_terry import BradleyTerry
 from echo_hf.scores.human_corrected import HumanCorrected
@@ -55,7 +61,7 @@ from echo_hf.systems.benchmark import Benchmark, get_benchmark, load_evaluation
 
 ReasonCounts = Mapping[str, int]
 FailedAudits = Mapping[str, tuple[str, ...]]
-METRIC_NAME = r"^\w{1,80}$"  # of a metric: it becomes the name of a file
+METRIC_NAME = r"^\w{1,80}$"  # a metric's name is the name of a file
 
 
 class SavedWinRates(FigureModel):
@@ -64,7 +70,7 @@ class SavedWinRates(FigureModel):
     tiers: Tiers
     sensitivity: Sensitivity
     bounds: Bounds
-    # Files of before lack these.
+    # Missing in older files.
     bradley_terry: BradleyTerry | None = None
     leave_one_judge_out: LeaveOneJudgeOut | None = None
     samples_needed: SamplesNeeded | None = None
@@ -117,7 +123,7 @@ class SavedIdentity(FigureModel):
 
 
 class SavedResults(FigureModel):
-    """The figures of a run, the very objects that `echo_hf.scores` and `echo_hf.metrics` return.
+    """The figures of a run, as the objects that `echo_hf.scores` and `echo_hf.metrics` return.
 
     `left_out` counts rows about other samples or older ones, by table and reason; `failed_audit`
     has the honeypots that each judge failed on.
@@ -134,14 +140,14 @@ class SavedResults(FigureModel):
     details: Mapping[str, SavedSplit]
 
     def rates(self, split: str) -> WinRate | None:
-        """The win rates of a split under the run's protocol; null where nothing was rated."""
+        """Return the win rates of a split by the run's protocol; null where nothing was rated."""
         rates = self.details[split].win_rate
         if rates is None:
             return None
         return rates.published if self.protocol == "published" else rates.corrected
 
     def board(self, split: str) -> tuple[BoardRow, ...]:
-        """The same as a board, with tiers."""
+        """Return the win rates of a split as a board with tiers."""
         details, rates = self.details[split].win_rate, self.rates(split)
         return (
             make_board(rates, details.tiers.tiers, self.system_models) if details and rates else ()
@@ -149,7 +155,7 @@ class SavedResults(FigureModel):
 
     @property
     def judges(self) -> set[str]:
-        """Every judge whose ratings count."""
+        """Return all judges whose ratings count."""
         boards = (self.rates(split) for split in self.details)
         return {judge for rates in boards if rates for judge in rates.per_judge}
 
@@ -249,7 +255,7 @@ def read_run_data(config: EvaluationBase | Path | str, runs: Path | str | None) 
     elif isinstance(config, EvaluationConfig):  # the dataset of ECHO's authors has no manifest
         with suppress(ReleaseError):
             target = read_manifest(benchmark.reference).target
-    # The last word on a judge counts: it may have been audited again since it was scored.
+    # The latest audit of a judge counts, also where it is newer than the scores.
     audited = {judge: tuple(audit["failed"]) for judge, audit in read_audits(folder.root).items()}
     failed = {**(agreement.failed_audit if agreement else {}), **results.failed_audit, **audited}
     benchmark_name = results.benchmark.on_hub or results.benchmark.name or config.name
@@ -273,7 +279,7 @@ def read_run_data(config: EvaluationBase | Path | str, runs: Path | str | None) 
 
 
 def read_manifest(reference: str) -> Manifest:
-    """The manifest of a benchmark: a folder, or a repository at a revision."""
+    """Read the manifest of a benchmark: a folder, or a repository at a revision."""
     repo, at, revision = reference.rpartition("@")
     on_hub = at and not Path(reference).exists()
     return load_manifest(repo, revision=revision) if on_hub else load_manifest(reference)
@@ -296,12 +302,11 @@ def read_ratings(rows: pa.Table | None) -> dict[str, tuple[SavedRating, ...]]:
     for row in rows.to_pylist() if rows else ():
         if row["outcome"] == Unrated.NOT_NEEDED:
             continue
-        # As for `win_rate`, what is no number is no rating.
+        # As for `win_rate`, a number that is not finite is no rating.
         value = row["rating"]
         value = value if value is not None and math.isfinite(value) else None
-        values = {
-            field.name: row[field.name] for field in fields(SavedRating) if field.name != "value"
-        }
+        names = [field.name for field in fields(SavedRating) if field.name != "value"]
+        values = {name: row[name] for name in names}
         by_sample.setdefault(row["sample_id"], []).append(SavedRating(**values, value=value))
     order = attrgetter("rubric", "system", "judge", "repeat")
     return {sample: tuple(sorted(ratings, key=order)) for sample, ratings in by_sample.items()}
@@ -310,7 +315,7 @@ def read_ratings(rows: pa.Table | None) -> dict[str, tuple[SavedRating, ...]]:
 def select_usable_samples(
     benchmark: Benchmark, tasks: Mapping[str, Sequence[Task]], images: ImageStore
 ) -> tuple[ReportSample, ...]:
-    """The samples that can be given to a system: those with words, and all their inputs."""
+    """Read the samples that systems get: those with a prompt and all their input images."""
     samples = []
     for split, split_tasks in tasks.items():
         if not split_tasks:
@@ -321,12 +326,12 @@ def select_usable_samples(
         for row in iterate_rows(dataset, 1, columns):
             if (task := by_id.get(row["id"])) is None:
                 continue
-            feedback = (
-                {"text": comment["feedback"]}
-                | {name: comment.get(name) for name in ("verdict", "keyword")}
-                for comment in row.get("community_feedback") or ()
-                if comment["feedback"]
-            )
+            feedback = []
+            for comment in row.get("community_feedback") or ():
+                if comment["feedback"]:
+                    verdict, keyword = comment.get("verdict"), comment.get("keyword")
+                    words = {"text": comment["feedback"], "verdict": verdict, "keyword": keyword}
+                    feedback.append(words)
             flags = [*(row.get("review") or ()), *(row.get("doubts") or ())]
             samples.append(
                 ReportSample(
@@ -352,13 +357,13 @@ def _store_posted(
         try:
             yield store.put(encoded)
         except ImageError:
-            yield hashlib.sha256(encoded).hexdigest()  # shown as one that cannot be
+            yield hashlib.sha256(encoded).hexdigest()  # the report says that it cannot be shown
 
 
 def list_systems(
     results: SavedResults, outputs: Mapping[tuple[str, str], SavedOutput]
 ) -> tuple[str, ...]:
-    """Every system: in the order of the boards, then those that no judge has rated."""
+    """List all systems: in the order of the boards, then those that no judge has rated."""
     ranked = [row.system for split in results.details for row in results.board(split)]
     measured = {row.system for row in results.results if row.metric != STRENGTH}
     others = {system for _, system in outputs} | measured
@@ -385,7 +390,7 @@ ThumbnailAndHistogram = tuple[Thumbnail, Integers | None]
 def make_thumbnails(
     digests: Iterable[str], images: ImageStore, folder: Path | None, counted: Container[str]
 ) -> Iterator[tuple[str, ThumbnailAndHistogram | str]]:
-    """A small copy of each image, and its histograms where they count; or why there is none.
+    """Make a thumbnail of each image, and the histograms of counted ones; or say why there is none.
 
     Images are decoded in several threads; only a few of them are held at a time.
     """
@@ -413,13 +418,13 @@ def make_thumbnails(
 
 
 def shrink_image(image: Image.Image, max_side: int = THUMBNAIL_SIDE) -> Image.Image:
-    """An image no larger than asked, in its own shape: whole blocks of pixels are averaged."""
+    """Shrink an image below a side length by averaging whole blocks of pixels."""
     return image.reduce(math.ceil(max(image.size) / max_side))
 
 
 @dataclass
 class MeanColors:
-    """The histograms of images that come one by one; each counts once, whatever its size."""
+    """The mean histogram of images, added one by one; each counts once, whatever its size."""
 
     images: int = 0
     total: Floats | float = 0.0
@@ -430,12 +435,12 @@ class MeanColors:
 
     @property
     def shares(self) -> Floats:
-        """How often each level of red, green and blue is; of no image, zeros."""
+        """Return the share of each level of red, green and blue; zeros where there is no image."""
         return np.zeros((CHANNELS, LEVELS)) + self.total / max(self.images, 1)
 
     @property
     def mean(self) -> tuple[float, float, float]:
-        """The mean red, green and blue, in levels from 0 to 255."""
+        """Return the mean red, green and blue, in levels from 0 to 255."""
         red, green, blue = self.shares @ np.arange(LEVELS)
         return float(red), float(green), float(blue)
 

@@ -1,4 +1,4 @@
-"""The sections of the page: what each template is given, and which sections a run has."""
+"""Build the sections of the page: the variables of each template, and which sections a run has."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from echo_hf.judging.board import (
-    SIGNIFICANCE_LEVEL,
-    TEST_NAMES,
-    describe_voted_samples,
-    judge_names,
-)
+from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_votes, judge_names
 from echo_hf.metrics import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
 from echo_hf.report.analysis.result import PREVIOUS
@@ -52,13 +47,13 @@ MAX_ROWS = 20
 MAX_MOVED = 10
 MAX_SAMPLES = 3
 DRIFT_METRICS = ("face_identity", "structure_distance")
-INPUTS_KEY = ""  # in the place of a system's name
+INPUTS_KEY = ""  # stands for a system's name
 MEANINGS = {str(reason): reason.meaning for reason in MetricReason}
 Colors = Mapping[tuple[str, str], MeanColors]
 
 
 def build_sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> dict[str, Markup]:
-    """The sections that there is something to show in, in the order of the page."""
+    """Build the sections that have something to show, in the order of the page."""
     bodies = {
         "win-rates": build_board(data),
         "since": build_since(data),
@@ -77,18 +72,18 @@ def build_sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> 
 
 
 def build_since(data: RunData) -> Markup | None:
-    """What changed in what people ask since the release before, where there is one."""
+    """Show the changes in what people ask since the previous release, if there is one."""
     since = data.analysis.since.found if data.analysis else None
     if since is None:
         return None
-    phrases = data.analysis.open_tasks.found if data.analysis else None
+    tasks = data.analysis.open_tasks.found if data.analysis else None
     return render(
         "since.html.jinja",
         found=since,
         analysis=data.analysis,
         target=data.target.name if data.target else None,
-        compared=[set_ for set_ in phrases.compared if set_.name == PREVIOUS] if phrases else [],
-        new=[group for group in phrases.groups if PREVIOUS in group.new_to] if phrases else [],
+        compared=[other for other in tasks.compared if other.name == PREVIOUS] if tasks else [],
+        new=[group for group in tasks.groups if PREVIOUS in group.new_to] if tasks else [],
         most_rows=MAX_MOVED,
     )
 
@@ -102,15 +97,13 @@ def build_board(data: RunData) -> Markup:
         if rates is not None:
             judges = ", ".join(judge_names(rates.per_judge, {}, data.results.judge_models))
             decisions = details.win_rate.decisions if details.win_rate else None
-            voted = (f"Here {sentence}." for sentence in describe_voted_samples(rates.definition))
-            notes = [
-                f"Judged by {judges}.",
-                _describe(rates, details),
-                *voted,
-                *_list_reasons(rates),
-            ]
+            notes = [f"Judged by {judges}.", _describe(rates, details)]
+            notes += [f"Here {sentence}." for sentence in describe_votes(rates.definition)]
+            notes += _list_reasons(rates)
+            if decisions:
+                notes.append(f"{decisions.summary.capitalize()}.")
             values |= {
-                "notes": [*notes, f"{decisions.summary.capitalize()}."] if decisions else notes,
+                "notes": notes,
                 "pairs": decisions or rates,
                 "corrected": build_people_rows(data, details.by_people),
                 "tiers": [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))],
@@ -138,7 +131,7 @@ def build_people_rows(data: RunData, people: SavedHumanCorrected | None) -> tupl
 
 
 def _heads(macro: str, names: Iterable[str], *arguments: Any, kind: str = "heat") -> list[Any]:
-    """The heads of a table's columns: names as a macro writes them."""
+    """Return the heads of a table's columns, with names rendered by a macro."""
     parts: Any = make_environment().get_template("parts.html.jinja").module
     return [(getattr(parts, macro)(name, *arguments), kind) for name in names]
 
@@ -166,7 +159,7 @@ def _list_reasons(rates: WinRate) -> Iterator[str]:
 
 
 def build_trust(data: RunData) -> Markup | None:
-    """What says how far the boards hold: a card for each measure, a table for each split."""
+    """Show how far to trust the boards: a card for each measure, a table for each split."""
     splits = []
     for name in data.splits:
         rates, rows = data.results.details[name].win_rate, data.results.board(name)
@@ -221,31 +214,23 @@ def build_metric_card(data: RunData, metric: str, rows: Sequence[SavedMetric]) -
 
 
 def build_colors(data: RunData, mean_colors: Colors, thumbnails: Thumbnails) -> Markup | None:
-    """The mean colors of the outputs to images (figure B.1)."""
+    """Show the mean colors of the outputs to images (figure B.1)."""
     splits = []
     for split in data.splits:
         names = [name for name in (INPUTS_KEY, *data.systems) if (split, name) in mean_colors]
         if INPUTS_KEY not in names:
             continue
         inputs = (digest for sample in data.select_split(split) for digest in sample.inputs)
+        images = (thumbnails[digest] for digest in inputs if digest in thumbnails)
         split_colors = {name: mean_colors[split, name] for name in names}
-        splits.append(
-            {
-                "name": split,
-                "colors": split_colors,
-                "top": max(
-                    find_highest(colors.shares.tolist()) for colors in split_colors.values()
-                ),
-                "image": next(
-                    (thumbnails[digest] for digest in inputs if digest in thumbnails), None
-                ),
-            }
-        )
+        tops = (find_highest(colors.shares.tolist()) for colors in split_colors.values())
+        values = {"name": split, "colors": split_colors, "top": max(tops)}
+        splits.append({**values, "image": next(images, None)})
     return render("colors.html.jinja", splits=splits) if splits else None
 
 
 def build_examples(data: RunData, thumbnails: Thumbnails) -> Markup | None:
-    """Samples that tell systems apart: by their ratings, and by a metric (figure B.2)."""
+    """Show samples that tell systems apart, by their ratings and by metrics (figure B.2)."""
     groups = []
     for split in data.splits:
         chosen = select_widest(data, split)
@@ -259,16 +244,15 @@ def build_examples(data: RunData, thumbnails: Thumbnails) -> Markup | None:
 
 
 def select_widest(data: RunData, split: str, limit: int = MAX_SAMPLES) -> list[ReportSample]:
-    """The samples of a split whose ratings lie furthest apart, equal ones in their order."""
-    gaps = [
-        (spread(data.ratings.get(sample.id, ())), sample) for sample in data.select_split(split)
-    ]
-    ranked = sorted((pair for pair in gaps if pair[0] > 0), key=lambda pair: -pair[0])
-    return [sample for _, sample in ranked[:limit]]
+    """Select the samples of a split whose ratings differ most; ties keep their order."""
+    samples = list(data.select_split(split))
+    gaps = {sample.id: spread(data.ratings.get(sample.id, ())) for sample in samples}
+    differing = [sample for sample in samples if gaps[sample.id] > 0]
+    return sorted(differing, key=lambda sample: -gaps[sample.id])[:limit]
 
 
 def _group_ratings(ratings: Sequence[SavedRating], by: str) -> dict[str, list[float]]:
-    """The overall ratings of a sample's outputs, by `judge` or `system`."""
+    """Group the overall ratings of a sample's outputs by `judge` or `system`."""
     values: dict[str, list[float]] = {}
     for rating in ratings:
         if rating.rubric == RUBRIC and rating.value is not None:
@@ -277,7 +261,7 @@ def _group_ratings(ratings: Sequence[SavedRating], by: str) -> dict[str, list[fl
 
 
 def spread(ratings: Sequence[SavedRating]) -> float:
-    """How far the ratings of a sample's outputs lie apart, as a mean over judges."""
+    """Return the mean over judges of the range of a sample's ratings."""
     ranges = [max(values) - min(values) for values in _group_ratings(ratings, "judge").values()]
     return sum(ranges) / len(ranges) if ranges else 0.0
 
@@ -288,7 +272,7 @@ def _captions(data: RunData, sample: ReportSample) -> Iterator[tuple[tuple[str, 
 
 
 def _find_drifts(data: RunData, split: str) -> Iterator[dict[str, Any]]:
-    """For some metrics, the sample on which the systems differ most."""
+    """Yield for some metrics the sample on which systems differ most."""
     for metric in DRIFT_METRICS:
         values = {
             (sample, row.system): value
@@ -300,11 +284,8 @@ def _find_drifts(data: RunData, split: str) -> Iterator[dict[str, Any]]:
         by_sample: dict[str, list[float]] = {}
         for (sample, _), value in values.items():
             by_sample.setdefault(sample, []).append(value)
-        gaps = {
-            name: max(numbers) - min(numbers)
-            for name, numbers in by_sample.items()
-            if len(numbers) > 1
-        }
+        several = {name: numbers for name, numbers in by_sample.items() if len(numbers) > 1}
+        gaps = {name: max(numbers) - min(numbers) for name, numbers in several.items()}
         samples = [sample for sample in data.select_split(split) if sample.id in gaps]
         if samples:
             yield {
@@ -315,12 +296,13 @@ def _find_drifts(data: RunData, split: str) -> Iterator[dict[str, Any]]:
 
 
 def build_people(data: RunData) -> Markup | None:
-    """What people say of the systems, and how far judges agree with them (appendix C)."""
+    """Show people's ranks of systems, and how far judges agree with them (appendix C)."""
     if data.agreement is None:
         return None
     merged = data.agreement.merged
     procedure, (compared, taus) = PROCEDURES[merged.protocol], _list_taus(merged)
     tests = merged.people.tests.get(procedure.test, ())
+    adjusted_p = attrgetter(procedure.adjusted)
     return render(
         "people.html.jinja",
         found=merged,
@@ -328,9 +310,7 @@ def build_people(data: RunData) -> Markup | None:
         procedure=procedure,
         names=TEST_NAMES,
         tests=tests,
-        differing=[
-            test for test in tests if getattr(test, procedure.adjusted) < SIGNIFICANCE_LEVEL
-        ],
+        differing=[test for test in tests if adjusted_p(test) < SIGNIFICANCE_LEVEL],
         taus=taus,
         compared=compared,
         tau_heads=_heads("breakable", compared),
@@ -345,7 +325,7 @@ def build_people(data: RunData) -> Markup | None:
 
 
 def _list_taus(agreement: Agreement) -> tuple[list[str], list[tuple[str, list[TauB | None]]]]:
-    """Tau-b of judges and people, each with each once (figure C.2); null where there is none."""
+    """List Kendall's tau-b of each two judges and people once (figure C.2); null where missing."""
     judges, raters = agreement.judges, list(agreement.people.mean_rank_by_rater)
     by_pair = {(judge, "consensus"): tau for judge, tau in judges.with_consensus.items()}
     for taus in (judges.with_raters, judges.among_raters, judges.among_judges):
@@ -354,19 +334,18 @@ def _list_taus(agreement: Agreement) -> tuple[list[str], list[tuple[str, list[Ta
             if taus is not judges.with_raters:
                 by_pair |= {(other, first): tau for other, tau in row.items()}
     names = ["consensus", *raters, *judges.with_consensus]
-    # A person and a judge may have one name: each keeps a row.
+    # A person and a judge may have the same name, and each needs a row.
     compared, rows = names[:-1], []
     for index, name in enumerate(names):
         if index and (name in judges.with_consensus or len(raters) > 1):
-            pairs = (
-                (name, other) if column < index else None for column, other in enumerate(compared)
-            )
-            rows.append((name, [by_pair.get(pair) if pair else None for pair in pairs]))
+            # Only below the diagonal: the other half of the table would repeat it.
+            cells = [by_pair.get((name, other)) for other in names[:index]]
+            rows.append((name, cells + [None] * (len(compared) - index)))
     return (compared if rows else []), rows
 
 
 def stars(p: float | None) -> str:
-    """How the paper marks what is significant."""
+    """Mark significance as the paper does."""
     if p is None or p >= SIGNIFICANCE_LEVEL:
         return ""
     return "***" if p < 0.001 else "**"
@@ -381,7 +360,7 @@ def build_tasks(data: RunData) -> Markup:
 
 
 def build_analysis(data: RunData) -> Markup | None:
-    """What people ask and say, beside other prompt sets."""
+    """Show what people ask and say, beside reference sets of prompts."""
     analysis = data.analysis
     if analysis is None:
         return None
@@ -416,22 +395,16 @@ def build_gallery(data: RunData) -> Markup:
         kind: [(name, f"{titled(name)} ({number})") for name, number in counts.most_common()]
         for kind, counts in (("splits", splits), ("tasks", tasks))
     }
-    return render(
-        "gallery.html.jinja", systems=[(system, system) for system in data.systems], **options
-    )
+    systems = [(system, system) for system in data.systems]
+    return render("gallery.html.jinja", systems=systems, **options)
 
 
 def build_provenance(data: RunData) -> Markup:
-    """What became of every task, and what each figure is made of."""
+    """Show the outcome of every task, and the definition of each figure."""
     ended = Counter((system, output.outcome) for (_, system), output in data.outputs.items())
-    outcomes = sorted(
-        {outcome for _, outcome in ended}, key=lambda outcome: (outcome != "ok", outcome)
-    )
-    rated = Counter(
-        (rating.judge, rating.value is not None)
-        for ratings in data.ratings.values()
-        for rating in ratings
-    )
+    outcomes = sorted({outcome for _, outcome in ended}, key=lambda name: (name != "ok", name))
+    ratings = [rating for sample in data.ratings.values() for rating in sample]
+    rated = Counter((rating.judge, rating.value is not None) for rating in ratings)
     definitions: dict[str, list[str]] = {}
     for row in data.results.results:
         figure = f"{titled(row.split)}, {titled(row.metric)}, {row.system}"

@@ -182,7 +182,6 @@ class BlankCandidate:
 
     @property
     def is_box(self) -> bool:
-        """Whether it is a box to tick."""
         return self.inner in {"", "x", "X"} and self.begins_line
 
 

@@ -12,15 +12,14 @@ from typing import Any, Literal
 
 from PIL import Image, ImageOps
 
-from echo_hf.engines.base import is_abstaining
+from echo_hf.engines.base import abstains
 from echo_hf.engines.checkpoint import model_family
 from echo_hf.engines.pixels import FAMILY_BUDGETS, fit_size, pixel_budget
 from echo_hf.errors import ImageError
-from echo_hf.images.loader import open_image
+from echo_hf.images.loader import PixelSize, open_image
 from echo_hf.reasons import Notice
 from echo_hf.samples.sample import Finding
 
-PixelSize = tuple[int, int]
 Box = tuple[float, float, float, float]
 PixelBox = tuple[int, int, int, int]
 BoxNumbers = Sequence[float]
@@ -147,7 +146,7 @@ def choose_engine_frames(
     signature: Mapping[str, Any], convention: str = AUTO, family: str | None = None
 ) -> EngineFrames:
     """Return how the engine with this signature sends images and names places in them."""
-    if is_abstaining(signature):  # it gets no image: places are pixels of the file
+    if abstains(signature):  # it gets no image: places are pixels of the file
         return EngineFrames(Convention.ABS_RESIZED)
     model = str(signature.get("model") or "")
     family = family or model_family(model)

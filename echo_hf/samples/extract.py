@@ -22,10 +22,10 @@ from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import quote_as_data
 from echo_hf.reasons import Notice, Reject
-from echo_hf.samples.sample import Finding, PostRow, context_of, sample_digest, sample_ids, texts_of
+from echo_hf.samples.sample import Finding, context_of, sample_digest, sample_ids, texts_of
 from echo_hf.samples.spans import SpanIndex, find_span_start, squeeze
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
-from echo_hf.tables import THREADS, Table
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage
+from echo_hf.tables import THREADS, PostRow, Row, Table
 
 MAX_PROMPT = 12_000
 MAX_FEEDBACK_CHARACTERS = 4000

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from echo_hf.images.loader import PixelSize
 from echo_hf.samples.boxes import (
     BoxNumbers,
     CheckedBoxes,
     Convention,
     EngineFrames,
     Frame,
-    PixelSize,
     convert_boxes,
 )
 from echo_hf.samples.sample import Sample, read_provenance

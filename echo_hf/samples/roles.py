@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from echo_hf._infra.text import MARK
-from echo_hf.engines.base import ImageRef, Message, Request, Text, is_abstaining
+from echo_hf.engines.base import ImageRef, Message, Request, Text, abstains
 from echo_hf.engines.reference_images import mentions_image
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
@@ -23,7 +23,7 @@ from echo_hf.samples.blanks import find_placeholders
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Finding, add_provenance
 from echo_hf.samples.sheets import move_sheet
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage, sum_columns
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage, sum_columns
 from echo_hf.samples.tasks import (
     AbsentImageAnswer,
     AssignedTasks,
@@ -39,6 +39,7 @@ from echo_hf.samples.tasks import (
     own_images,
     split_images,
 )
+from echo_hf.tables import Row
 
 ABSENT_SCHEMA = AbsentImageAnswer.model_json_schema()
 Answer = BaseModel | Failure
@@ -151,7 +152,7 @@ class Roles(SampleStage):
 
     def _read_assignment(self, row: Row, answers: Sequence[Answer]) -> AssignedTasks:
         digests = [image.sha256 for image in own_images(row)]
-        assignment = AssignedTasks(row["prompt"], digests, is_abstaining(self._signature))
+        assignment = AssignedTasks(row["prompt"], digests, abstains(self._signature))
         for part, answer in zip(self._split(row), answers, strict=False):
             if isinstance(answer, RolesAnswer):
                 assignment.add(answer, part)

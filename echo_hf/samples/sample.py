@@ -11,11 +11,10 @@ from typing import Any
 from datasets import List, Value
 
 from echo_hf.reasons import Notice, Reject
-from echo_hf.tables import LINKED_IMAGES, SAMPLES, Column, Table
+from echo_hf.tables import LINKED_IMAGES, SAMPLES, Column, PostRow, Table
 
 ID_ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 ID_CHARACTERS = 22
-PostRow = Mapping[str, Any]
 Sample = Mapping[str, Any]
 Finding = tuple[Notice | Reject, str | None]
 SAMPLES_IN_CONTEXT = Table(

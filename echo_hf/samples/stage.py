@@ -20,9 +20,8 @@ from echo_hf.pipeline.stage import ModelStage, StageRows
 from echo_hf.prompts import Prompt, load_prompt
 from echo_hf.reasons import Reject, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding
-from echo_hf.tables import Table
+from echo_hf.tables import Row, Table
 
-Row = Mapping[str, Any]
 # The parts of the user's message, its fields, and the addresses of the posts in it.
 RequestContent = tuple[Sequence[Text | ImageRef], Mapping[str, Any], Iterable[str]]
 RowResult = tuple[Sequence[Row], Iterable[Finding]]

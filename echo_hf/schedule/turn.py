@@ -50,6 +50,14 @@ STEPS: dict[str, str] = {
     "eval": "generate, judge and score what is new, within the budget",
     "propose": "open a pull request with the release and what changed in it",
 }
+MAX_COUNT_BYTES, MAX_COUNT = 1 << 16, 10**12
+COUNT_FILE = "schedule.json"  # how often the run was kept: of two copies the newer has more
+UNFINISHED_FILE = ".unfinished"
+DATABASE_SUFFIX = ".sqlite"
+REBUILT_FOLDERS = ("stages", "release", "previous")  # from stored answers, at no cost
+LOCAL_NAMES = ("cache", LOG_FILE, UNFINISHED_FILE)
+TEMPORARY = (f"{DATABASE_SUFFIX}-wal", f"{DATABASE_SUFFIX}-shm", ".partial", ".lock")
+SECONDS_BETWEEN_SYNCS = 600.0  # between two keepings while one stage goes on
 
 
 @dataclass(frozen=True)
@@ -273,16 +281,6 @@ class ScheduleLoop:
         return f"held; {self.request} says why"
 
 
-MAX_COUNT_BYTES, MAX_COUNT = 1 << 16, 10**12
-COUNT_FILE = "schedule.json"  # how often the run was kept: of two copies the newer has more
-UNFINISHED_FILE = ".unfinished"
-DATABASE_SUFFIX = ".sqlite"
-REBUILT_FOLDERS = ("stages", "release", "previous")  # from stored answers, at no cost
-LOCAL_NAMES = ("cache", LOG_FILE, UNFINISHED_FILE)
-TEMPORARY = (f"{DATABASE_SUFFIX}-wal", f"{DATABASE_SUFFIX}-shm", ".partial", ".lock")
-SECONDS_BETWEEN_SYNCS = 600.0  # between two keepings while one stage goes on
-
-
 @dataclass
 class SyncedRun:
     """A run's folder and the place that keeps it between turns; null if this machine keeps it."""
@@ -361,7 +359,6 @@ class SyncedRun:
 
 
 def _read_count(folder: Path) -> int:
-    """Read how often a run was kept, 0 if never."""
     path = folder / COUNT_FILE
     try:
         count = json.loads(read_regular(path, folder, max_bytes=MAX_COUNT_BYTES))["kept"]

@@ -14,7 +14,7 @@ import echo_hf
 from echo_hf._infra.atomic import replace_file
 from echo_hf.config.loading import load_config
 from echo_hf.config.runs import find_run_of_config, find_runs_folder
-from echo_hf.errors import ConfigError, describe_unknown
+from echo_hf.errors import ConfigError, unknown
 from echo_hf.schedule.turn import get_schedule
 
 ScheduleHost = Literal["github", "hf"]
@@ -28,7 +28,7 @@ def write_workflow(config: Path, on: str, to: Path | None = None) -> tuple[Path,
     A file of somebody else's is not written over.
     """
     if on not in get_args(ScheduleHost):
-        raise ConfigError(describe_unknown("place", on, get_args(ScheduleHost), "--on"))
+        raise ConfigError(unknown("place", on, get_args(ScheduleHost), "--on"))
     loaded = load_config(config)
     options = get_schedule(loaded)
     if find_run_of_config(loaded):

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from echo_hf._infra.bootstrap import Interval, generator
 from echo_hf._infra.summary import SummaryMixin
-from echo_hf.errors import ScoreError, TableError, describe_unknown
+from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores import kemeny, rating_table
 from echo_hf.scores.kemeny import Consensus
@@ -225,7 +225,7 @@ def agreement(
         0.333
     """
     if protocol not in PROCEDURES:
-        raise ScoreError(describe_unknown("protocol", protocol, PROCEDURES))
+        raise ScoreError(unknown("protocol", protocol, PROCEDURES))
     procedure, draws = PROCEDURES[protocol], Resampling(n_boot, n_resamples, seed)
     people = read_human(human)
     names: tuple[str, ...] = ()

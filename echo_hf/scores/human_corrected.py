@@ -10,7 +10,7 @@ import numpy as np
 
 from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, Interval
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
-from echo_hf.errors import ScoreError, describe_unknown
+from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
 from echo_hf.scores.estimate import Method, compute_t_quantile, estimate_rates, nan_mean
@@ -152,7 +152,7 @@ def human_corrected(
     if protocol != "corrected":
         raise ScoreError(f"protocol is {protocol!r}: expected 'corrected', which alone has people")
     if method not in get_args(Method):
-        raise ScoreError(describe_unknown("method", method, get_args(Method)))
+        raise ScoreError(unknown("method", method, get_args(Method)))
     check_probabilities(confidence=confidence)
     is_read = isinstance(ratings, RatingTable)
     table = ratings if is_read else read_ratings(ratings, rubric=rubric, judges=judges)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import MIN_SAMPLES, MIN_SPREAD, Interval, tail_share
 from echo_hf._infra.summary import SummaryMixin
-from echo_hf.errors import ScoreError, describe_unknown
+from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Outcome, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Floats, read_outputs
@@ -126,7 +126,7 @@ def non_inferiority(
     table = compared.table
     for name in (base, new):
         if name not in table.systems:
-            raise ScoreError(describe_unknown("system", name, table.systems))
+            raise ScoreError(unknown("system", name, table.systems))
     if base == new:
         raise ScoreError(f"base and new are both {base!r}: expected two systems")
     old, other = table.systems.index(base), table.systems.index(new)
@@ -247,7 +247,6 @@ def _is_open(verdict: Verdict, coverage: float | None) -> bool:
 
 
 def _count_outcomes(gaps: Floats, base: Flags, new: Flags) -> tuple[int, int, int, int, int, int]:
-    """Count samples compared, wins, ties, losses, and those of each system."""
     wins, ties, losses = (int((np.sign(gaps) == sign).sum()) for sign in (1, 0, -1))
     return wins + ties + losses, wins, ties, losses, int(base.sum()), int(new.sum())
 

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from datasets import Dataset
 from numpy.typing import ArrayLike, NDArray
 
-from echo_hf.errors import ScoreError, TableError, describe_unknown
+from echo_hf._infra.bootstrap import Bools as Bools
+from echo_hf._infra.bootstrap import Floats as Floats
+from echo_hf._infra.bootstrap import Integers as Integers
+from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import IgnoredRating, Outcome, Unrated
 from echo_hf.tables import OUTPUTS, RATINGS, Table, arrow_rows
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 # How often a sample is drawn, and sums of halves over samples: exact below 2**23 samples.
 Weights = NDArray[np.float32]
 
@@ -33,6 +33,11 @@ ACCEPTED_TYPES = {
     "int64": ("whole numbers", (pa.types.is_integer,)),
     "bool": ("true or false", (pa.types.is_boolean,)),
 }
+RUBRIC = "overall"
+REQUIRED = ("sample_id", "system", "judge", "rating")
+DIGEST, OUTCOME, SPLIT = "sample_digest", "outcome", "split"
+OPTIONAL = ("rubric", "repeat", DIGEST, OUTCOME, SPLIT)
+LOST_OUTCOMES = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 
 
 def divide(numerator: ArrayLike, denominator: ArrayLike) -> Floats:
@@ -134,11 +139,6 @@ def check_once(table: Table, rows: pa.Table, cells: Integers) -> None:
         raise ScoreError(f"{table.name}: {key} is there twice: expected one row for each")
 
 
-RUBRIC = "overall"
-REQUIRED = ("sample_id", "system", "judge", "rating")
-DIGEST, OUTCOME, SPLIT = "sample_digest", "outcome", "split"
-OPTIONAL = ("rubric", "repeat", DIGEST, OUTCOME, SPLIT)
-LOST_OUTCOMES = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 RatingKey = tuple[str, str, str]
 IgnoredRows = dict[IgnoredRating, pa.Table]
 
@@ -184,7 +184,6 @@ class RatingTable:
         return self.not_asked is not None and bool(self.not_asked.all(axis=0).any())
 
     def of_samples(self, samples: Any) -> RatingTable:
-        """Return the ratings of some samples."""
         names = tuple(np.array(self.samples, dtype=object)[samples])
         lost = None if self.lost is None else self.lost[:, samples]
         skipped = None if self.not_asked is None else _none_if_empty(self.not_asked[..., samples])
@@ -192,7 +191,6 @@ class RatingTable:
         return replace(self, samples=names, ratings=ratings, lost=lost, not_asked=skipped)
 
     def of_judges(self, judges: Any) -> RatingTable:
-        """Return the ratings of some judges."""
         chosen = np.flatnonzero(judges)
         names = tuple(self.judges[at] for at in chosen)
         skipped = None if self.not_asked is None else _none_if_empty(self.not_asked[chosen])
@@ -270,7 +268,7 @@ def select_rubric_rows(ratings: Any, rubric: str, ignored: IgnoredRows) -> pa.Ta
     has_rubric = pc.equal(rows["rubric"], rubric)
     if not pc.any(has_rubric).as_py():
         raise ScoreError(
-            f"ratings: {describe_unknown('rubric', rubric, rows['rubric'].unique().to_pylist())}"
+            f"ratings: {unknown('rubric', rubric, rows['rubric'].unique().to_pylist())}"
         )
     ignored[IgnoredRating.OTHER_RUBRIC] = rows.filter(pc.invert(has_rubric))
     return rows.filter(has_rubric)
@@ -282,7 +280,7 @@ def read_outputs(outputs: Any) -> pa.Table:
     outcome_names = [outcome.value for outcome in Outcome]
     for outcome in rows["outcome"].unique().to_pylist():
         if outcome not in outcome_names:
-            raise ScoreError(f"outputs: {describe_unknown('outcome', outcome, outcome_names)}")
+            raise ScoreError(f"outputs: {unknown('outcome', outcome, outcome_names)}")
     keys = rows.group_by(["sample_id", "system"], use_threads=False).aggregate([([], "count_all")])
     for duplicate in keys.filter(pc.greater(keys["count_all"], 1)).to_pylist():
         raise ScoreError(

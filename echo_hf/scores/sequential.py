@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from echo_hf._infra.renamed import warn_renamed
 from echo_hf._infra.summary import SummaryMixin
-from echo_hf.errors import ScoreError, describe_unknown
+from echo_hf.errors import ScoreError, unknown
 from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Bools, Floats, divide
 from echo_hf.scores.votes import Choices
@@ -55,7 +55,7 @@ def find_needed_systems(undecided: Bools, upcoming: Bools) -> Bools:
 def get_pair_level(alpha: float, family: Family, pairs: int) -> float:
     """Return the error probability of one pair."""
     if family not in get_args(Family):
-        raise ScoreError(describe_unknown("family", family, get_args(Family)))
+        raise ScoreError(unknown("family", family, get_args(Family)))
     check_probabilities(alpha=alpha)
     return alpha / max(pairs, 1) if family == "bonferroni" else alpha
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import METHOD, MIN_SAMPLES
-from echo_hf.errors import ScoreError, describe_unknown
+from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores.estimate import RateEstimate, estimate_rates
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divide, read_ratings
@@ -351,9 +351,9 @@ def count_votes(
 ) -> JudgeVotes:
     """Read ratings, unless they are read already, and let the judges vote on every pair."""
     if protocol not in PROTOCOLS:
-        raise ScoreError(describe_unknown("protocol", protocol, PROTOCOLS))
+        raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
     if missing not in get_args(MissingRule):
-        raise ScoreError(describe_unknown("missing", missing, get_args(MissingRule)))
+        raise ScoreError(unknown("missing", missing, get_args(MissingRule)))
     is_read = isinstance(ratings, RatingTable)
     if missing == "loss" and (ratings.lost if is_read else outputs) is None:
         raise ScoreError(

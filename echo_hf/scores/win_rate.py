@@ -20,6 +20,7 @@ from echo_hf.scores.votes import JudgeVotes, MissingRule, ProtocolName
 
 Spread = tuple[Interval | None, float | None, Unscored | None]  # and its standard error
 ERRORS_A_SIDE = 1.96
+METRIC = "win_rate"
 
 
 class MixedSplitsWarning(UserWarning):
@@ -229,9 +230,6 @@ def _spread_from_comparisons(compared: JudgeVotes) -> list[Spread]:
         bounds = float(rate) - ERRORS_A_SIDE * error, float(rate) + ERRORS_A_SIDE * error
         spreads.append((bounds, error, None))
     return spreads
-
-
-METRIC = "win_rate"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Anole: a language model whose words are also pieces of images."""
+"""Anole, a language model whose vocabulary includes tokens of images."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SAFETENSORS = "model.safetensors"
 WEIGHT_NAME = re.compile(r"(?:model\.|vqmodel\.)*((?:decoder|post_quant_conv|quantize)\..+)")
 LEVEL_NAME = re.compile(r"decoder\.up\.(\d+)\.(.+)")
 CHANNELS = 3
-# Three images of 1024 tokens and the one to be drawn are more than its context of 4096.
+# Three input images of 1024 tokens and the output would exceed its context of 4096.
 MAX_INPUTS = 2
-# Chameleon was trained with this rounded 2/255, so that white is a little less than 1.
+# Chameleon was trained with 2/255 rounded to this, so that white is a little less than 1.
 PIXEL_SCALE = 0.0078
 
 
@@ -60,7 +60,7 @@ class AnoleOptions(LocalOptions):
 
 
 class AnoleTokens(NamedTuple):
-    """The tokens that frame prompts and images."""
+    """The special tokens that frame prompts and images."""
 
     start: int
     image_starts: int
@@ -83,7 +83,7 @@ class AnoleTokens(NamedTuple):
 def build_branches(
     text: Sequence[int], inputs: Sequence[Sequence[int]], special: AnoleTokens
 ) -> tuple[list[int], list[int], list[int]]:
-    """What the model reads in each branch, up to where its image starts."""
+    """Build what the model reads in each branch of guidance, up to the start of its image."""
     images = [
         token for image in inputs for token in (special.image_starts, *image, special.image_ends)
     ]
@@ -95,7 +95,7 @@ def build_branches(
 
 
 def apply_guidance(logits: Any, options: AnoleOptions) -> Any:
-    """Logits of the three branches, under the guidance of the prompt and of the inputs."""
+    """Combine the logits of the three branches by the guidance of prompt and inputs."""
     full, inputs, nothing = logits
     by_inputs = options.image_guidance * (inputs - nothing)
     return nothing + by_inputs + options.text_guidance * (full - inputs)
@@ -112,7 +112,7 @@ def draw_token(logits: Any, temperature: float, top_p: float, generator: Any) ->
 
 
 def crop_square(image: Image.Image, side: int) -> NDArray[np.float32]:
-    """Scales an image to its shorter side, and cuts the square in its middle out."""
+    """Scale an image to its shorter side, and crop the central square."""
     short = min(image.size)
     width, height = (side * length // short for length in image.size)
     scaled = image.resize((width, height), Image.Resampling.LANCZOS)
@@ -122,7 +122,7 @@ def crop_square(image: Image.Image, side: int) -> NDArray[np.float32]:
 
 
 def make_decoder(config: Any, weights: Mapping[str, Any], place: str) -> Any:
-    """The decoder of a VQGAN, as a network that `decoded` calls."""
+    """Build the decoder of a VQGAN, for `decode_image`."""
     from torch import nn
     from transformers.models.janus.modeling_janus import JanusVQVAEDecoder
 
@@ -150,7 +150,7 @@ def make_decoder(config: Any, weights: Mapping[str, Any], place: str) -> Any:
 
 
 def decode_image(network: Any, codes: Sequence[int]) -> Image.Image:
-    """The image of codes, which stand row by row in a square."""
+    """Decode an image from its codes, which are the rows of a square."""
     import torch
 
     side, codebook = isqrt(len(codes)), network["quantize"]["embedding"]
@@ -163,12 +163,12 @@ def decode_image(network: Any, codes: Sequence[int]) -> Image.Image:
 
 
 def rename_decoder_weights(weights: Mapping[str, Any]) -> dict[str, Any]:
-    """The weights of a decoder by the names that transformers gives them."""
+    """Rename the weights of a decoder as transformers names them."""
     matches = ((WEIGHT_NAME.fullmatch(name), value) for name, value in weights.items())
     parts = {match[1]: value for match, value in matches if match}
     if any(name.startswith("decoder.up.0.upsample") for name in parts):
         return parts
-    # In the original code the first level is the last one to be computed.
+    # The original code counts levels from the last that is computed.
     levels = {name: LEVEL_NAME.fullmatch(name) for name in parts}
     last = max((int(match[1]) for match in levels.values() if match), default=0)
     return {
@@ -179,7 +179,7 @@ def rename_decoder_weights(weights: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class LoadedAnole:
-    """The model and its decoder; `codes` are the codes of an image's `count` tokens."""
+    """The model and its decoder; `codes` maps tokens to codes, an image has `count` tokens."""
 
     model: Any
     tokenizer: Any
@@ -192,7 +192,7 @@ class LoadedAnole:
     details: Mapping[str, Any]
 
     def tokenize_text(self, text: str) -> list[int]:
-        """Tokens of a text; whatever a prompt says, none of them begins or ends an image."""
+        """Tokenize a text; whatever it says, no token begins or ends an image."""
         encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
         return list(encoded["input_ids"])
 
@@ -208,7 +208,7 @@ class LoadedAnole:
 def draw_tokens(
     loaded: LoadedAnole, rows: Sequence[Sequence[int]], options: AnoleOptions, seed: int
 ) -> list[int]:
-    """Draws exactly as many tokens as an image has, and no others than an image's."""
+    """Draw as many tokens as an image has, from the tokens of images alone."""
     import torch
     from transformers import DynamicCache
 
@@ -220,16 +220,15 @@ def draw_tokens(
     masks = [[0] * gap + [1] * len(row) for gap, row in zip(gaps, rows, strict=True)]
     ids, mask = (torch.tensor(values, device=model.device) for values in (filled, masks))
     tokens = list[int]()
-    # transformers 5.24 has renamed the argument.
+    # transformers 5.24 renamed the argument.
     renamed = "cache" in signature(model.model.forward).parameters
     cache_argument = {
         "cache" if renamed else "past_key_values": DynamicCache(config=model.model.config)
     }
     with torch.inference_mode():
         while len(tokens) < loaded.count:
-            # Not through the model's own forward, which forbids the tokens of images. Places are
-            # counted without what fills a row up: only their differences count, but sums are
-            # rounded.
+            # The model's own `forward` forbids image tokens. Positions do not count the padding:
+            # only their differences should matter, but sums are rounded.
             places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
             inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
             output = model.model(**inputs, **cache_argument, use_cache=True)
@@ -271,11 +270,11 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
         self.decoder = LocalModel(config.name, *decoder, SAFETENSORS)
 
     def signature(self) -> dict[str, Any]:
-        """What decides an image; the device does not."""
+        """Return all that decides an image; the device does not."""
         return {**super().signature(), "decoder": self.decoder.identity}
 
     def preflight(self) -> None:
-        """Looks for the model and its decoder; nothing is downloaded, and nothing retires."""
+        """Look for the model and its decoder on this machine; nothing is downloaded."""
         super().preflight()
         self.decoder.find_index()
 
@@ -318,8 +317,8 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
         room, seed = loaded.context - loaded.count, self.config.seed
         if len(rows[0]) > room:
             text = f"prompt and inputs are {len(rows[0])} tokens, and the model has room for {room}"
-            why: dict[str, Any] = {"stage": OutcomeStage.INPUT, "code": "too_long", "text": text}
-            return GenerationResult(Outcome.UNSUPPORTED, **why)
+            stage = OutcomeStage.INPUT
+            return GenerationResult(Outcome.UNSUPPORTED, stage=stage, code="too_long", text=text)
         tokens = draw_tokens(loaded, rows, self.options, seed)
         image = decode_image(loaded.decoder, [loaded.codes[token] for token in tokens])
         details = {

@@ -1,4 +1,4 @@
-"""What a system under test is given and gives back, limits on tasks, and redaction."""
+"""The contract of a system under test: what it is given and returns, limits and redaction."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class GenerationResult:
-    """What became of a task.
+    """The result of a task.
 
     Attributes:
         outcome: What became of it.
@@ -81,7 +81,7 @@ def _check_json(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 JsonMapping = Annotated[Mapping[str, Any], AfterValidator(_check_json)]
-# The texts of a result, which somebody else has written.
+# Texts of a result, which a service or a model may have written.
 TEXTS = ("code", "text", "revised_prompt", "model_reported")
 
 
@@ -137,14 +137,14 @@ class System(Protocol):
     determinism: str
 
     def signature(self) -> Mapping[str, Any]:
-        """Everything that decides an image: adapter, model, revision, parameters, size, seed.
+        """Return all that decides an image: adapter, model, revision, parameters, size, seed.
 
         It is cheap, the same each time, holds no secret, and needs neither model nor network.
         """
         ...
 
     def preflight(self) -> Retired | None:
-        """Finds out, before anything is spent, whether the model is still there.
+        """Find out, before anything is spent, whether the model is still there.
 
         Returns:
             Null when it is, or when that cannot be known.
@@ -155,7 +155,7 @@ class System(Protocol):
         ...
 
     def draw(self, task: Task) -> GenerationResult:
-        """Draws the image that a task asks for.
+        """Draw the image that a task asks for.
 
         Raises:
             TransientError: Another attempt may go better.
@@ -168,7 +168,7 @@ class System(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
-# In the details of an outcome: what the config said of the two numbers.
+# Key of an outcome's details: what the config said of the two numbers.
 LIMITS = "limits"
 NUMBERS = ("fewest_inputs", "most_inputs")
 
@@ -180,10 +180,10 @@ def unsupported_task(
     taker: str = "the system",
     config: SystemConfig | None = None,
 ) -> GenerationResult | None:
-    """The outcome `unsupported` of a task with too few or too many inputs; null where it fits.
+    """Return `unsupported` for a task with too few or too many inputs; null where it fits.
 
     Inputs are never dropped to make a task fit. A config that may set the two numbers is told in
-    the details: they are no part of a signature, and `may_fit_now` compares them later.
+    the details: they are no part of a signature, and `may_be_supported` compares them later.
 
     Examples:
         >>> unsupported_task(Task("s1", "d" * 64, "image_to_image", "add a hat"), 1, 1).text
@@ -206,7 +206,7 @@ def unsupported_task(
 
 
 def may_be_supported(details: Mapping[str, Any], config: SystemConfig) -> bool:
-    """Whether a task was turned away for limits of a config that now says something else."""
+    """Return whether a task was refused for limits that the config has changed since."""
     return LIMITS in details and details[LIMITS] != _read_input_numbers(config)
 
 
@@ -217,11 +217,11 @@ def _read_input_numbers(config: SystemConfig) -> dict[str, Any]:
 def failure_result(
     text: str, code: str | None = None, stage: OutcomeStage = OutcomeStage.REQUEST, **fields: Any
 ) -> GenerationResult:
-    """The outcome `failed`."""
+    """Return the outcome `failed`."""
     return GenerationResult(Outcome.FAILED, stage=stage, code=code, text=text, **fields)
 
 
-# Shorter values would hide words that mean something else.
+# Shorter values would hide ordinary words.
 MIN_SECRET_CHARACTERS = 6
 SECRET_NAME = re.compile(
     r"(?:^|_)(?:(?:API)?KEYS?|TOKEN|SECRETS?|PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?|BEARER"
@@ -232,7 +232,7 @@ IN_QUERY = re.compile(r"([?&](?:api_?)?(?:key|token|signature|sig)=)[^&\s'\"]+",
 
 
 def is_secret(variable: str) -> bool:
-    """Whether an environment variable holds a secret, by its name.
+    """Return whether an environment variable holds a secret, by its name.
 
     Examples:
         >>> is_secret("SHOP_KEY"), is_secret("TOKENIZERS_PARALLELISM")
@@ -242,16 +242,16 @@ def is_secret(variable: str) -> bool:
 
 
 def remove_secrets(text: str, environment: Mapping[str, str] = os.environ) -> str:
-    """A text without the values of secret variables, passwords in addresses, and keys in queries.
+    """Remove the values of secret variables, passwords in URLs and keys in queries from a text.
 
     Examples:
-        >>> without_secrets("401 for https://mira:tulip@example.org/v1?key=abc", {})
+        >>> remove_secrets("401 for https://mira:tulip@example.org/v1?key=abc", {})
         '401 for https://[hidden]@example.org/v1?key=[hidden]'
-        >>> without_secrets("bad key sk-123456", {"OPENAI_API_KEY": "sk-123456"})
+        >>> remove_secrets("bad key sk-123456", {"OPENAI_API_KEY": "sk-123456"})
         'bad key [hidden]'
     """
     secrets = (value.strip() for name, value in environment.items() if is_secret(name))
-    # The longest first: one may begin with another.
+    # Longest first, since a secret may begin with another.
     for value in sorted(secrets, key=len, reverse=True):
         if len(value) >= MIN_SECRET_CHARACTERS:
             text = text.replace(value, HIDDEN)

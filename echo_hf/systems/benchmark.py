@@ -1,4 +1,4 @@
-"""The tasks of a benchmark, a release on disk or a revision on the Hub, as systems get it."""
+"""The tasks of a benchmark, which is a release on disk or a revision on the Hub."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from datasets import Dataset
 from pydantic import ValidationError
 
-from echo_hf.config.checks import describe_first_error, find_secrets, format_value, read_yaml
+from echo_hf.config.checks import find_secrets, first_error, format_value, read_yaml
 from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig, load_named_files
 from echo_hf.config.loading import parse_config, resolve_paths
 from echo_hf.config.runs import EXAMPLE_CONFIG, find_config_file, is_run
@@ -43,7 +43,7 @@ TASK_COLUMNS = (
 
 @dataclass(frozen=True)
 class BenchmarkTasks:
-    """The tasks of a benchmark, and how many samples give none."""
+    """The tasks of a benchmark, and the number of samples without one, by reason."""
 
     tasks: tuple[Task, ...]
     left_out: Mapping[NoTask, int]
@@ -51,13 +51,13 @@ class BenchmarkTasks:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark by the folder of its release, or by its name and tag on the Hub."""
+    """A benchmark, given by the folder of its release or its name and tag on the Hub."""
 
     reference: str
     cache: Path | None = field(default=None, kw_only=True)
 
     def identity(self) -> dict[str, Any]:
-        """What tells this benchmark from another one, without the place of a folder."""
+        """Return what identifies this benchmark, without the path of a folder."""
         repo, revision = self._place
         on_hub = None if Path(self.reference).exists() else self.reference
         try:
@@ -69,7 +69,7 @@ class Benchmark:
         return {"on_hub": on_hub, "name": manifest.name, "digests": digests}
 
     def tasks(self, images: ImageStore | None, limit: int | None = None) -> BenchmarkTasks:
-        """Reads the tasks, and puts their input images where adapters find them."""
+        """Read the tasks, and store their input images for the adapters."""
         tasks: list[Task] = []
         left_out: Counter[NoTask] = Counter()
         ids: set[str] = set()
@@ -91,7 +91,7 @@ class Benchmark:
         return BenchmarkTasks(tuple(tasks), left_out)
 
     def table(self, name: str) -> pa.Table | None:
-        """What the benchmark carries beside its samples under this name; null where it does not."""
+        """Read a table that the benchmark has beside its samples; null where it has none."""
         repo, revision = self._place
         try:
             configs = load_manifest(repo, revision=revision).configs
@@ -114,7 +114,7 @@ class Benchmark:
 
     @property
     def _place(self) -> tuple[str, str | None]:
-        """A folder or repository, and the revision that is named."""
+        """Split the reference into a folder or repository, and a revision if one is named."""
         repo, at, revision = self.reference.rpartition("@")
         is_whole = not at or Path(self.reference).exists()
         return (self.reference, None) if is_whole else (repo, revision)
@@ -132,13 +132,15 @@ def _build_task(row: Mapping[str, Any], split: str, images: ImageStore | None) -
         encoded = read_embedded(image, row["id"])
         digest = hashlib.sha256(encoded).hexdigest()
         try:
-            (check_image if images is None else images.put)(encoded)
+            if images is None:
+                check_image(encoded)
+            else:
+                images.put(encoded)
         except ImageError:
             return NoTask.UNREADABLE_INPUT
         inputs.append(ImageRef(digest, None if images is None else images.path(digest)))
-    digest = row["sample_digest"] or sample_digest(
-        row["prompt"], [image.sha256 for image in inputs]
-    )
+    digests = [image.sha256 for image in inputs]
+    digest = row["sample_digest"] or sample_digest(row["prompt"], digests)
     sources = tuple(row.get("post_urls") or ())
     return Task(row["id"], digest, split, row["prompt"], tuple(inputs), sources)
 
@@ -148,7 +150,7 @@ ON_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]*)?")
 
 
 def load_evaluation(config: EvaluationBase | Path | str) -> EvaluationBase:
-    """Reads a config of a benchmark that is there already, or of one to build, if it is a path."""
+    """Read a config of an existing benchmark, or of one to build, if a path is given."""
     if isinstance(config, EvaluationBase):
         return config
     path = find_config_file(config)
@@ -167,17 +169,17 @@ def load_evaluation(config: EvaluationBase | Path | str) -> EvaluationBase:
     try:
         read = EvaluationConfig.model_validate(settings)
     except ValidationError as error:
-        raise ConfigError(describe_first_error(error, str(path), EvaluationConfig)) from None
-    options = {
-        "metrics": read.metrics.resolve_paths(folder),
-        "analysis": read.analysis.resolve_paths(folder),
+        raise ConfigError(first_error(error, str(path), EvaluationConfig)) from None
+    update: dict[str, Any] = {
+        key: _resolve_reference(read, key, folder) for key in (BENCHMARK, "anchors")
     }
-    places = {key: _resolve_reference(read, key, folder) for key in (BENCHMARK, "anchors")}
-    return read.model_copy(update={**options, **places}).read_from(path)
+    update["metrics"] = read.metrics.resolve_paths(folder)
+    update["analysis"] = read.analysis.resolve_paths(folder)
+    return read.model_copy(update=update).read_from(path)
 
 
 def find_release_folder(place: Path | str) -> Path:
-    """The folder of a release: itself, or that of a run, by its folder or by its config."""
+    """Find the folder of a release, which may be given by its run's folder or config."""
     path = find_config(Path(place))
     if is_run(path) or (path.suffix in (".yaml", ".yml") and path.is_file()):
         return open_run_folder(load_evaluation(path)).release
@@ -185,10 +187,12 @@ def find_release_folder(place: Path | str) -> Path:
 
 
 def _resolve_reference(config: EvaluationBase, key: str, folder: Path) -> str | None:
-    """What a config names there: a file or folder beside it, else a name on the Hub."""
+    """Return the path of a file or folder beside the config, or else a name on the Hub."""
     reference: str | None = getattr(config, key)
-    if reference is None or (folder / reference).exists():
-        return reference and str(folder / reference)
+    if reference is None:
+        return None
+    if (folder / reference).exists():
+        return str(folder / reference)
     if not ON_HUB.fullmatch(reference):
         reason = next(find_secrets({key: reference}), None) or f"{key} is {format_value(reference)}"
         raise ConfigError(
@@ -215,7 +219,7 @@ def get_benchmark(config: EvaluationBase, folder: RunFolder) -> Benchmark:
     return Benchmark(str(folder.release), cache=folder.cache)
 
 
-def find_evaluation_folder(config: EvaluationBase, runs: Path | str | None) -> RunFolder:
+def find_folder(config: EvaluationBase, runs: Path | str | None) -> RunFolder:
     folder = open_run_folder(config, runs)
     if isinstance(config, EvaluationConfig):
         folder.root.mkdir(parents=True, exist_ok=True)

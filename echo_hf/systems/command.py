@@ -1,4 +1,4 @@
-"""A model in an environment of its own: worker processes that are told a task a line."""
+"""Systems in an environment of their own: worker processes that read one task a line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from echo_hf._infra.text import remove_folders
 from echo_hf._infra.worker_pool import VISIBLE_DEVICES, count_processes
 from echo_hf.config.checks import ReadablePath, Section, Statement, StrictInt, Words, find_secrets
 from echo_hf.config.systems import SystemConfig
-from echo_hf.errors import GenerationError, ImageError, describe_unknown
+from echo_hf.errors import GenerationError, ImageError, unknown
 from echo_hf.images.loader import detect_format
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
@@ -102,7 +102,7 @@ class CommandOptions(Section):
     parameters: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
 
 
-# What a worker gets of the environment of echo-hf, beside what a config passes on.
+# Variables that a worker inherits from echo-hf, beside those that a config passes on.
 INHERITED_VARIABLES = (
     *("PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH"),
     *("OMP_NUM_THREADS", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"),
@@ -110,17 +110,17 @@ INHERITED_VARIABLES = (
     *("HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "TORCH_HOME", "XDG_CACHE_HOME"),
     *("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"),
 )
-# A worker in Python speaks UTF-8, and no line of its own waits in a buffer.
+# So that a worker in Python writes UTF-8, and each line at once.
 PYTHON_SETTINGS = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
 
 
 def hide_secrets(output: bytes, passed: Sequence[str], parent: Mapping[str, str]) -> bytes:
-    """What a worker wrote, without the secrets that were passed on to it."""
+    """Replace the secrets that were passed on to a worker in what it wrote."""
     secrets = [(parent.get(name, ""), name) for name in passed if is_secret(name)]
-    # The longest first: one may be a part of another.
+    # Longest first, since a secret may be a part of another.
     for value, name in sorted(secrets, key=lambda secret: -len(secret[0])):
         if len(value) >= MIN_SECRET_CHARACTERS:
-            # As it is, and as it stands in a line of JSON.
+            # As it is, and as it is in a line of JSON.
             in_json = (json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False))
             for spelling in (value, *in_json):
                 output = output.replace(os.fsencode(spelling), f"${name}".encode())
@@ -128,7 +128,7 @@ def hide_secrets(output: bytes, passed: Sequence[str], parent: Mapping[str, str]
 
 
 def hide_local_paths(value: Any) -> Any:
-    """What a config says, without the folders of one machine."""
+    """Remove the folders of this machine from what a config says."""
     if isinstance(value, Mapping):
         return {name: hide_local_paths(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -153,7 +153,7 @@ class Greeting(Section):
 
 
 class WorkerError(Exception):
-    """A worker gave no answer, and is no longer there."""
+    """A worker ended without an answer."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -161,7 +161,7 @@ class WorkerError(Exception):
 
 
 class WorkerProcess:
-    """A process that is asked line by line; all that it has started ends with it."""
+    """A worker process that is asked line by line; it ends with all that it started."""
 
     def __init__(
         self,
@@ -191,10 +191,12 @@ class WorkerProcess:
         self._selector.register(self._stderr, selectors.EVENT_READ)
 
     def ask(self, request: bytes, timeout_s: float, key: str = "id") -> bytes:
-        """Sends a line, and waits for one with a key; without an answer, the worker is ended."""
+        """Send a line, and wait for one with a key; without an answer, the worker is ended."""
         try:
-            if self.greeting is not None:  # else it may have said its first line already
-                for line in self._read_lines(self._selector.select(0)):  # after the last answer
+            if self.greeting is not None:  # before that, it may already have written its first line
+                for line in self._read_lines(
+                    self._selector.select(0)
+                ):  # written after its last answer
                     self._note(line)
             return self._hide(self._answer(request, timeout_s, key))
         except BaseException as error:
@@ -204,13 +206,13 @@ class WorkerProcess:
             raise
 
     def kill(self) -> None:
-        """Kills the worker and what it started; it may be called from another thread."""
-        if not self.has_ended:  # else its number may be another's by now
+        """Kill the worker and what it started; other threads may call this."""
+        if not self.has_ended:  # else the number may belong to another process by now
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def stop(self, grace_s: float = 0.0) -> None:
-        """Closes its input, waits for it to end by itself, and kills what is left."""
+        """Close the worker's input, wait for it to end by itself, and kill what is left."""
         if self.has_ended:
             return
         self._stdin.close()
@@ -226,11 +228,13 @@ class WorkerProcess:
     def _answer(self, unsent: bytes, timeout_s: float, key: str) -> bytes:
         deadline = time.monotonic() + timeout_s
         while (seconds := deadline - time.monotonic()) > 0:
-            with suppress(OSError):  # its input is full, or closed: then it ends without an answer
+            with suppress(
+                OSError
+            ):  # its input is full; or closed, and it will end without an answer
                 while unsent:
                     unsent = unsent[os.write(self._stdin.fileno(), unsent) :]
             is_gone = self._process.poll() is not None
-            if is_gone:  # what it wrote last is still read; its children do not hold that up
+            if is_gone:  # its last output is still read, without waiting for its children
                 self.kill()
             ready = self._selector.select(0 if is_gone else min(seconds, POLL_SECONDS))
             answer = None
@@ -247,7 +251,7 @@ class WorkerProcess:
         raise WorkerError("timeout", f"it gave no answer in {timeout_s:g} s")
 
     def _read_lines(self, ready: Sequence[tuple[selectors.SelectorKey, int]]) -> Iterator[bytes]:
-        """The lines that stand in its output; what else it says is noted."""
+        """Yield the lines of its output; what it writes to stderr is noted."""
         for key, _ in ready:
             chunk = os.read(key.fd, READ_BYTES)
             if not chunk:
@@ -265,7 +269,7 @@ class WorkerProcess:
         self._log = (self._log + chunk)[-MAX_LOG_BYTES:]
 
     def _describe_end(self) -> str:
-        # A process that ends closes its output a little before its status is known.
+        # A process closes its output a little before its status is known.
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(GRACE_SECONDS)
         status = self._process.poll()
@@ -281,7 +285,7 @@ class WorkerProcess:
 
 
 def parse_object(line: bytes) -> Mapping[str, Any]:
-    """The JSON object that a line holds; an empty one where it holds none."""
+    """Parse the JSON object of a line; empty where it has none."""
     try:
         record = json.loads(line) if line.lstrip().startswith(b"{") else {}
     except (ValueError, RecursionError):
@@ -290,7 +294,7 @@ def parse_object(line: bytes) -> Mapping[str, Any]:
 
 
 class CommandWorkers:
-    """The workers of a system, each on one task at a time; one that is lost is started again."""
+    """The workers of a system, each with one task at a time; a lost one is started again."""
 
     def __init__(
         self,
@@ -311,7 +315,7 @@ class CommandWorkers:
 
     @contextmanager
     def borrow_worker(self, task: str) -> Iterator[tuple[WorkerProcess, Greeting]]:
-        """Waits for a worker that is ready, which is started where there is none."""
+        """Wait for an idle worker, and start one where its place is empty."""
         device, worker = self._idle.get()
         try:
             with self._changing:
@@ -329,7 +333,7 @@ class CommandWorkers:
             self._idle.put((device, worker))
 
     def ask(self, worker: WorkerProcess, task: str, request: bytes, timeout_s: float) -> bytes:
-        """Gives a worker its task; one that answers to another task is ended."""
+        """Give a worker its task; one that answers to another task is ended."""
         try:
             line = worker.ask(request, timeout_s)
         except WorkerError as error:
@@ -343,7 +347,7 @@ class CommandWorkers:
         return line
 
     def close(self) -> None:
-        """Ends all workers; those at a task are killed."""
+        """End all workers, and kill those with a task."""
         with self._changing:
             self.is_closed = True
             for worker in self._busy:
@@ -359,7 +363,7 @@ class CommandWorkers:
             line = worker.ask(b"", self._start_timeout_s, "echo_hf_worker")
             greeting = parse_result(line, Greeting, f"{self._name}: the worker's first line")
         except WorkerError as error:
-            if self._was_greeted:  # what could be started once may be started again
+            if self._was_greeted:  # what started once may be started again
                 raise self._count_loss(task, error) from None
             message = f"{self._name}: the worker could not be started: {error}"
             raise GenerationError(message) from None
@@ -370,7 +374,7 @@ class CommandWorkers:
         return greeting
 
     def _count_loss(self, task: str, error: WorkerError) -> Exception:
-        # A task that kills its workers does so at every attempt, and says nothing about the others.
+        # A task that kills workers does so at every attempt, which says nothing of other tasks.
         with self._changing:
             self._lost.add(task)
             lost = len(self._lost)
@@ -392,13 +396,12 @@ class CommandSystem:
     def __init__(self, config: SystemConfig) -> None:
         self._config, self._options = config, parse_options(config, CommandOptions)
         self._place, options = f"system {config.name!r}", self._options
-        shipped = {
-            f"{SHIPPED_PREFIX}{path.stem}": str(path) for path in WORKERS_FOLDER.glob("[a-z]*.py")
-        }
+        files = WORKERS_FOLDER.glob("[a-z]*.py")
+        shipped = {f"{SHIPPED_PREFIX}{path.stem}": str(path) for path in files}
         for argument in options.command:
             if argument.startswith(SHIPPED_PREFIX) and argument not in shipped:
                 place = f"{self._place}: parameters.command"
-                raise GenerationError(describe_unknown("worker", argument, shipped, place))
+                raise GenerationError(unknown("worker", argument, shipped, place))
         self._command = [shipped.get(argument, argument) for argument in options.command]
         self._folder = options.folder or Path(tempfile.gettempdir())
         devices = config.limits.devices
@@ -412,7 +415,7 @@ class CommandSystem:
         self._pool: CommandWorkers | None = None
 
     def signature(self) -> Mapping[str, Any]:
-        """The command with a digest of its scripts, the model, the parameters, size and seed."""
+        """Return the command with digests of its scripts, the model, parameters, size and seed."""
         options = self._options
         settings = {"parameters": options.parameters, "environment": options.environment}
         return {
@@ -424,22 +427,18 @@ class CommandSystem:
         }
 
     def preflight(self) -> None:
-        """Makes sure that the worker can be started; it is not started yet."""
+        """Check that the worker can be started, without starting it."""
         assign_devices(self._config)
         folder, (program, *arguments) = self._folder, self._command
-        # A name with a slash is looked for from the folder on; others are looked for in the path.
+        # As in a shell, a name with a slash is a path, and others are looked for in PATH.
         path = self._environment.get("PATH")
         program_file = shutil.which(folder / program if os.sep in program else program, path=path)
-        scripts = [arg for arg in arguments if arg.endswith(".py") and arg[0] != "-"]
-        checks = {
-            "folder": folder.is_dir(),
-            f"program {program!r}": program_file is not None,
-            **{f"script {script!r}": (folder / script).is_file() for script in scripts},
-            **{
-                f"variable {variable!r}": variable in os.environ
-                for variable in self._options.pass_environment
-            },
-        }
+        checks = {"folder": folder.is_dir(), f"program {program!r}": program_file is not None}
+        for arg in arguments:
+            if arg.endswith(".py") and not arg.startswith("-"):
+                checks[f"script {arg!r}"] = (folder / arg).is_file()
+        for variable in self._options.pass_environment:
+            checks[f"variable {variable!r}"] = variable in os.environ
         for name, is_there in checks.items():
             if not is_there:
                 raise GenerationError(
@@ -472,7 +471,7 @@ class CommandSystem:
                 **self._config.model_dump(mode="json", include={"seed", "size"}),
                 "parameters": dict(self._options.parameters),
             }
-            # In pure ASCII, so that no character of a prompt ends the line.
+            # ASCII, so that no character of a prompt ends the line.
             line = json.dumps(request, allow_nan=False).encode("ascii") + b"\n"
             line = pool.ask(worker, task.sample_id, line, self._config.limits.timeout_s)
             try:
@@ -518,13 +517,13 @@ class CommandSystem:
 
     @cached_property
     def _signed_command(self) -> list[Any]:
-        """What of the command decides an image: scripts count by what is in them."""
+        """The part of the command that decides an image; scripts count by their content."""
         program, *arguments = self._command
         name = Path(program).name
         signed: list[Any] = ["python" if PYTHON.match(name) else name]
         for argument in arguments:
             path, signed_argument = self._folder / argument, hide_local_paths(argument)
-            # What is no name of a file at all, or cannot be read, is an argument like any other.
+            # Not every argument can be the name of a file, and not every file can be read.
             with suppress(OSError, ValueError):
                 if path.is_file() and path.stat().st_size <= MAX_SCRIPT_BYTES:
                     digest = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -534,7 +533,7 @@ class CommandSystem:
 
 
 def _copy_inputs(task: Task, folder: Path) -> Iterator[str]:
-    """Copies of the inputs: a worker may do with them what it likes."""
+    """Copy the inputs, since a worker may change its files."""
     for number, image in enumerate(task.inputs):
         try:
             encoded = b"" if image.file is None else image.file.read_bytes()
@@ -543,6 +542,7 @@ def _copy_inputs(task: Task, folder: Path) -> Iterator[str]:
         if not encoded:
             raise ImageError(f"input {number} cannot be read")
         kind = (detect_format(encoded) or "").lower()
-        copy = folder / f"input_{number}{kind and f'.{SUFFIXES.get(kind, kind)}'}"
+        suffix = f".{SUFFIXES.get(kind, kind)}" if kind else ""
+        copy = folder / f"input_{number}{suffix}"
         copy.write_bytes(encoded)
         yield str(copy)

@@ -1,4 +1,4 @@
-"""Systems whose images diffusers draws in this process."""
+"""Systems that diffusers runs in this process."""
 
 from __future__ import annotations
 
@@ -15,39 +15,30 @@ from pydantic import Field
 
 from echo_hf.config.checks import StrictInt
 from echo_hf.config.systems import FixedSize, OutputSize, SystemConfig
-from echo_hf.errors import GenerationError, describe_unknown
+from echo_hf.errors import GenerationError, unknown
+from echo_hf.images.loader import PixelSize
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task, unsupported_task
-from echo_hf.systems.images import (
-    PixelSize,
-    choose_size,
-    encode_png,
-    nearest_size,
-    scale_size,
-    stitch,
-)
+from echo_hf.systems.images import choose_size, encode_png, nearest_size, scale_size, stitch
 from echo_hf.systems.local_models import LocalOptions, LocalSystem
 from echo_hf.systems.registry import parse_options, register
 
 INDEX = "model_index.json"
 MEGAPIXEL = 1024 * 1024
-# Shapes that FLUX.1 Kontext was trained on; each is also one when turned.
+# Sizes that FLUX.1 Kontext was trained on; each also in portrait format.
 _WIDE = (
     *((1568, 672), (1504, 688), (1456, 720), (1392, 752)),
     *((1328, 800), (1248, 832), (1184, 880), (1104, 944)),
 )
-KONTEXT_SIZES: tuple[PixelSize, ...] = (
-    (1024, 1024),
-    *_WIDE,
-    *((high, wide) for wide, high in _WIDE),
-)
-# Without a negative prompt, guidance of these pipelines does nothing.
+_HIGH = tuple((high, wide) for wide, high in _WIDE)
+KONTEXT_SIZES: tuple[PixelSize, ...] = ((1024, 1024), *_WIDE, *_HIGH)
+# Without a negative prompt, these pipelines ignore their guidance.
 TRUE_GUIDANCE = {"negative_prompt": " "}
 
 
 @dataclass(frozen=True, slots=True)
 class PromptReader:
-    """How a class of pipelines makes tokens of a prompt, of which it reads a first number."""
+    """How a class of pipelines tokenizes a prompt, of which it reads a limited number of tokens."""
 
     tokenizer: str = "tokenizer"
     chat: Mapping[str, Any] | None = None
@@ -55,7 +46,7 @@ class PromptReader:
     template_start: str | None = None
 
     def count(self, pipe: Any, text: str) -> int | None:
-        """The tokens that count towards the limit; null where the pipeline has no such part."""
+        """Count the tokens that are limited; null where the pipeline has no such tokenizer."""
         tokenizer, prefix = getattr(pipe, self.tokenizer, None), 0
         if tokenizer is None:
             return None
@@ -72,7 +63,7 @@ class PromptReader:
 
 @dataclass(frozen=True, slots=True)
 class PipelineKind:
-    """How a class of pipelines is called: the arguments of its images, and what it can draw."""
+    """How a class of pipelines is called: the arguments of its images, and the sizes it draws."""
 
     image: str | None = None
     takes_list: bool = False
@@ -86,7 +77,7 @@ class PipelineKind:
 
     @property
     def arguments(self) -> frozenset[str]:
-        """Those that are the task's, or follow from it; no config sets them."""
+        """Return the arguments that follow from the task, which no config sets."""
         own = filter(None, (self.image, self.area, self.resizes))
         return frozenset({"prompt", "height", "width", *own})
 
@@ -118,7 +109,7 @@ KINDS: Mapping[str, PipelineKind] = {
 }
 
 
-# Of every pipeline: one image, of the seed, as Pillow has it.
+# Arguments that are set for every pipeline: one image, from the seed, as a Pillow image.
 RESERVED = {"generator", "num_images_per_prompt", "output_type", "return_dict", "latents", "self"}
 IMAGE_WORDS = ("image", "video", "frames")
 TEXT_TO_IMAGE = frozenset({"prompt", "height", "width"})
@@ -129,7 +120,7 @@ LENGTH_ARGUMENT = "max_sequence_length"
 def import_pipeline_class(index: Path, place: str) -> str:
     with suppress(ValueError, KeyError, TypeError):
         name = json.loads(index.read_bytes())["_class_name"]
-        if isinstance(name, str):  # else it is code of the model's own
+        if isinstance(name, str):  # else it is a class of the model's own code
             return name
     raise GenerationError(
         f"{place}: {INDEX!r} of the model names no class of diffusers: expected a model as it "
@@ -159,7 +150,7 @@ class DiffusersOptions(LocalOptions):
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A class of pipelines, with what a config says of how it is called."""
+    """A class of pipelines, and how a config wants it to be called."""
 
     name: str
     kind: PipelineKind
@@ -168,16 +159,16 @@ class Pipeline:
 
     @classmethod
     def from_name(cls, name: str, options: DiffusersOptions, place: str) -> Self:
-        """A class of diffusers; outside of the table, one that draws images from text alone."""
+        """Find a class of diffusers; one that is not in `KINDS` has to draw from text alone."""
         import diffusers
 
         candidate = getattr(diffusers, name, None) if name.isidentifier() else None
-        is_pipeline = inspect.isclass(candidate) and issubclass(
-            candidate, diffusers.DiffusionPipeline
-        )
-        call = candidate.__call__ if candidate is not None and is_pipeline else object
+        base, call = diffusers.DiffusionPipeline, object
+        is_pipeline = inspect.isclass(candidate) and issubclass(candidate, base)
+        if candidate is not None and is_pipeline:
+            call = candidate.__call__
         parameters = frozenset(inspect.signature(call).parameters)
-        # An adapter's image is a style that may be left out, of pipelines from text too.
+        # An adapter's image is an optional style, which pipelines from text may have too.
         styles = ("ip_adapter", "negative_ip_adapter")
         own = [arg for arg in parameters - RESERVED if not arg.startswith(styles)]
         has_images = any(word in arg for arg in own for word in IMAGE_WORDS)
@@ -191,7 +182,7 @@ class Pipeline:
         return cls(name, KINDS.get(name, PipelineKind(multiple=1)), parameters, options)
 
     def check(self, size: OutputSize, place: str) -> None:
-        """Checks that it can be called as a config says, and draws exactly its size."""
+        """Check that the config's arguments and size are those of the pipeline."""
         kind, reserved = self.kind, RESERVED | self.kind.arguments
         for name in self.options.call:
             if name in reserved:
@@ -201,9 +192,7 @@ class Pipeline:
                 )
             if name not in self.parameters:
                 what, allowed = f"argument of {self.name}", self.parameters - reserved
-                raise GenerationError(
-                    describe_unknown(what, name, allowed, f"{place}: parameters.call")
-                )
+                raise GenerationError(unknown(what, name, allowed, f"{place}: parameters.call"))
         sides = [size.width, size.height] if isinstance(size, FixedSize) else []
         if any(side % kind.multiple for side in sides):
             raise GenerationError(
@@ -218,7 +207,7 @@ class Pipeline:
 
     @property
     def way(self) -> str:
-        """How several inputs are given."""
+        """Return how several inputs are given."""
         usual = "list" if self.kind.takes_list else "stitch"
         return usual if self.options.several_inputs == "auto" else self.options.several_inputs
 
@@ -232,7 +221,7 @@ class Pipeline:
     def prepare_inputs(
         self, images: Sequence[Image.Image]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The images as it takes them, and what provenance says of them."""
+        """Return the images as arguments of the call, and what the provenance says of them."""
         kind, count = self.kind, len(images)
         if kind.image is None or not images:
             return {}, {"given": 0, "used": 0}
@@ -250,7 +239,7 @@ class Pipeline:
     def choose_size_arguments(
         self, size: OutputSize, first_input: PixelSize | None
     ) -> dict[str, int]:
-        """The size to draw; nothing where that is left to the pipeline."""
+        """Return the size to draw; empty where the pipeline chooses it."""
         chosen = choose_size(size, first_input, self.kind.choose_size)
         if chosen is None:
             return {}
@@ -260,7 +249,7 @@ class Pipeline:
     def measure_prompt(
         self, pipe: Any, prompt: str, arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Counts the tokens of a prompt as a pipeline counts them; of some, nothing is known."""
+        """Count the tokens of a prompt as its pipeline does; empty where that is not known."""
         declared = inspect.signature(type(pipe).__call__).parameters.get(LENGTH_ARGUMENT)
         limit = arguments.get(LENGTH_ARGUMENT, declared and declared.default)
         reader = self.kind.reader
@@ -271,7 +260,7 @@ class Pipeline:
         return {"prompt_tokens": count, "prompt_tokens_used": used, "prompt_cut": count > used}
 
 
-# The pipeline, how it is called, and what of the machine decides an image.
+# The pipeline, how it is called, and details of the machine for the provenance.
 LoadedPipeline = tuple[Any, Pipeline, Mapping[str, Any]]
 
 
@@ -297,17 +286,17 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         super().__init__(config, parse_options(config, DiffusersOptions), INDEX)
 
     def signature(self) -> dict[str, Any]:
-        """What decides an image; the device and offloading do not."""
+        """Return all that decides an image; device and offloading do not."""
         return {**super().signature(), "size": self.config.model_dump(mode="json")["size"]}
 
     def preflight(self) -> None:
-        """Looks for the model on this machine; nothing is downloaded, and nothing retires."""
+        """Look for the model on this machine; nothing is downloaded."""
         super().preflight()
         if index := self.model.find_index():
             import_pipeline_class(index, self.place)
 
     def load(self, device: str) -> LoadedPipeline:
-        """Loads the pipeline; what a config has wrong is found before the weights are read."""
+        """Load the pipeline; errors of a config are found before the weights are read."""
         import diffusers
         import torch
         import transformers
@@ -358,9 +347,5 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         if not any(getattr(output, UNSAFE_FLAG, None) or ()):
             return result
         text = "the model's own checker held the image back"
-        held_back: dict[str, Any] = {
-            "outcome": Outcome.REFUSED,
-            "stage": OutcomeStage.OUTPUT,
-            "code": UNSAFE_FLAG,
-        }
-        return replace(result, **held_back, image=None, text=text)
+        refused = replace(result, outcome=Outcome.REFUSED, stage=OutcomeStage.OUTPUT)
+        return replace(refused, code=UNSAFE_FLAG, image=None, text=text)

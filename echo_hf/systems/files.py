@@ -1,4 +1,4 @@
-"""Outputs that somebody made before, and what other programs report of theirs."""
+"""Outputs that were made before, and results that other programs report."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 from xxhash import xxh3_128
 
 from echo_hf._infra.regular_file import open_regular, read_regular
-from echo_hf._infra.text import clean_text
-from echo_hf.config.checks import Name, ReadablePath, Section, StrictInt, describe_first_error
+from echo_hf._infra.text import clean
+from echo_hf.config.checks import Name, ReadablePath, Section, StrictInt, first_error
 from echo_hf.config.systems import CappedDollars, SystemConfig
 from echo_hf.errors import GenerationError, ImageError
 from echo_hf.images.store import MAX_IMAGE_BYTES, check_image
@@ -22,7 +22,7 @@ from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, JsonMapping, Task, failure_result
 from echo_hf.systems.registry import parse_options, register
 
-# Where a task ended whose teller does not say so.
+# The stage in which a task ended, where the report does not name one.
 DEFAULT_STAGES = {
     Outcome.REFUSED: OutcomeStage.INPUT,
     Outcome.NO_IMAGE: OutcomeStage.ANSWER,
@@ -35,7 +35,7 @@ ShortText = Annotated[str, Field(max_length=200)]
 
 
 class ExternalResult(Section):
-    """What became of a task, in somebody else's words."""
+    """The result of a task, as another program reports it."""
 
     outcome: Outcome = Outcome.OK
     stage: OutcomeStage | None = None
@@ -48,7 +48,7 @@ class ExternalResult(Section):
     details: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
 
     def build_result(self, image: bytes | None, details: Mapping[str, Any]) -> GenerationResult:
-        """What became of the task; `ok` ends nowhere, and what is retired was never asked."""
+        """Convert the report; `ok` has no stage, and of a retired model nothing was asked."""
         default = DEFAULT_STAGES.get(self.outcome)
         is_told = self.stage and self.outcome not in (Outcome.OK, Outcome.RETIRED)
         return GenerationResult(
@@ -71,11 +71,11 @@ def parse_result(line: bytes, model: type[ModelT], place: str) -> ModelT:
     except ValidationError as error:
         if error.errors()[0]["type"] in ("json_invalid", "model_type"):
             raise ValueError(f"{place} is {line[:80]!r}: expected a JSON object") from None
-        raise ValueError(describe_first_error(error, place, model)) from None
+        raise ValueError(first_error(error, place, model)) from None
 
 
 class BadFileError(ImageError):
-    """A file that is not taken as an image, and the code of the task whose image it was to be."""
+    """A file that cannot be used as an image, with the code for its task."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -86,12 +86,12 @@ class BadFileError(ImageError):
 
 
 def read_image(path: Path, folder: Path) -> bytes:
-    """An image in a folder, wherever its links lead."""
+    """Read an image in a folder; links must not lead out of it."""
     encoded = read_bytes(path, folder)
     try:
         check_image(encoded)
     except ImageError as error:
-        # Of an oversized file only the beginning was read: the number of its bytes is not known.
+        # A file that is too large was read in part, so that its size is not known.
         problem = (
             f"more than {MAX_IMAGE_BYTES} bytes" if len(encoded) > MAX_IMAGE_BYTES else str(error)
         )
@@ -103,7 +103,7 @@ ERROR_CODES = {"outside": "outside", "irregular": "no_regular_file"}
 
 
 def read_bytes(path: Path, folder: Path) -> bytes:
-    """The beginning of a regular file inside a folder."""
+    """Read a regular file inside a folder, up to the largest size of an image."""
     try:
         with open_regular(path, folder) as file:
             return file.read(MAX_IMAGE_BYTES + 1)
@@ -115,7 +115,7 @@ def read_bytes(path: Path, folder: Path) -> bytes:
 IMAGE_SUFFIXES = {".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 MANIFEST = "manifest.jsonl"
 FIRST_OUTPUT = "gen_0"
-# Where the outputs of a split lie, and how a message shows the place of one.
+# The folder of a split's outputs, and a pattern of their paths for messages.
 LAYOUTS = {
     "autoeval": ("{split}/{system}", "SPLIT/{system}/ID.png"),
     "generated": ("{system}/{split}", "{system}/SPLIT/ID/gen_0.png"),
@@ -126,7 +126,7 @@ MAX_TABLE_BYTES = 1 << 27
 
 
 def list_names(folder: Path) -> list[str]:
-    """The names in a folder, in order; none where it is not there."""
+    """List the names in a folder in order; empty where there is none."""
     return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
 
@@ -143,14 +143,14 @@ class FileEntry(ExternalResult):
 
 
 class OutputFolder:
-    """The files of one system's outputs in one split; with a table, those that it names."""
+    """The files of one system's outputs in one split; with a table, those that it lists."""
 
     def __init__(self, folder: Path, nested: bool, table: str | None = None) -> None:
         self.folder, self.nested, self.table = folder, nested, table
 
     @cached_property
     def entries(self) -> Mapping[str, FileEntry]:
-        """What the manifest, or the table, says, by sample."""
+        """Read the entries of the manifest or the table, by sample."""
         entries: dict[str, FileEntry] = {}
         for place, line in self._read_lines():
             try:
@@ -165,7 +165,7 @@ class OutputFolder:
         return entries
 
     def find_files(self, sample_id: str) -> list[Path]:
-        """The files of a sample: its images, or what else has its name."""
+        """Find the files of a sample: images, or else other files of its name."""
         paths = [] if self.nested else self._by_stem.get(sample_id, [])
         if self.nested and sample_id in self._names:
             paths = _group_by_stem(self.folder / sample_id).get(FIRST_OUTPUT, [])
@@ -181,7 +181,7 @@ class OutputFolder:
 
     @cached_property
     def _names(self) -> Mapping[str, None]:
-        """In order, and found at once: each sample asks for its own."""
+        """The names in order, as a mapping, since each sample looks for its own."""
         return dict.fromkeys(list_names(self.folder) if self.table is None else [self.table])
 
     @cached_property
@@ -189,7 +189,7 @@ class OutputFolder:
         return _group_by_stem(self.folder) if self.table is None else {}
 
     def _read_lines(self) -> Iterator[tuple[str, bytes]]:
-        """The lines of the manifest, or of the table as a manifest has them, and their places."""
+        """Yield the lines of the manifest, or of the table in its form, with their places."""
         from pandas import read_csv
 
         path = self.folder / (self.table or MANIFEST)
@@ -207,7 +207,7 @@ class OutputFolder:
         except (OSError, ValueError) as error:
             expected = "expected a manifest, or a CSV with the columns id and path"
             raise GenerationError(
-                f"cannot read {str(path)!r} ({clean_text(str(error))}): {expected}"
+                f"cannot read {str(path)!r} ({clean(str(error))}): {expected}"
             ) from None
         for number, line in enumerate(lines, first):
             if line.strip():
@@ -260,24 +260,25 @@ class FilesSystem:
         self._splits: dict[str, OutputFolder] = {}
 
     def signature(self) -> Mapping[str, Any]:
-        """The layout and a digest of the files, by name and content, taken once."""
+        """Return the layout and a digest of the files by name and content, computed once."""
         fields = {"adapter": "files", "model": self._config.model}
         return {**fields, "layout": self._options.layout, "files": self._digest}
 
     def preflight(self) -> None:
-        """Makes sure that there are outputs, and that every manifest can be read."""
+        """Check that there are outputs, and that every manifest can be read."""
         folder, output_folders = self._options.folder, list(self._iterate_folders())
         for outputs in output_folders:
             outputs.entries  # noqa: B018 - reads it
         if not any(next(outputs.iterate_files(), None) for outputs in output_folders):
+            names = clean(", ".join(map(repr, list_names(folder))))
             raise GenerationError(
                 f"system {self._config.name!r}: no file {self._pattern!r} in {str(folder)!r}, "
-                f"which has {clean_text(', '.join(map(repr, list_names(folder)))) or 'nothing'}: set "
-                "parameters.folder, system or layout (flat: ID.png)"
+                f"which has {names or 'nothing'}: set parameters.folder, system or layout (flat: "
+                "ID.png)"
             )
 
     def draw(self, task: Task) -> GenerationResult:
-        """The image of a sample, or what the manifest says became of it."""
+        """Return the image of a sample, or what the manifest says of it."""
         outputs = self._get_folder(task.split)
         paths, entry = outputs.find_files(task.sample_id), outputs.entries.get(task.sample_id)
         if entry is None and not paths:
@@ -290,9 +291,8 @@ class FilesSystem:
             if entry.file is None and len(paths) != 1:
                 names = ", ".join(repr(path.name) for path in paths[:MAX_LISTED_FILES])
                 text = f"{names or 'no file'} of one sample, of which there should be one file"
-                return failure_result(
-                    text, "several_files" if paths else "no_file", OutcomeStage.ANSWER
-                )
+                code = "several_files" if paths else "no_file"
+                return failure_result(text, code, OutcomeStage.ANSWER)
             path = paths[0] if entry.file is None else outputs.folder / entry.file
             try:
                 image = read_image(path, self._options.folder)
@@ -309,7 +309,7 @@ class FilesSystem:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Frees nothing: no file stays open."""
+        """Do nothing: no file stays open."""
 
     @cached_property
     def _digest(self) -> str:

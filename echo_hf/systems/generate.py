@@ -1,4 +1,4 @@
-"""Run systems over a benchmark (ECHO section 5), and list the systems that there are."""
+"""Run systems over a benchmark (ECHO section 5), and list the available systems."""
 
 from __future__ import annotations
 
@@ -14,13 +14,7 @@ from typing import Any
 from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
 from echo_hf.config.systems import FOLDER_KEY, SystemConfig, list_shipped_systems, read_system
 from echo_hf.engines.planner import ExpectedCost
-from echo_hf.errors import (
-    ConfigError,
-    EchoError,
-    GenerationError,
-    MissingExtraError,
-    describe_unknown,
-)
+from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.runner import make_runner
 from echo_hf.pipeline.runs import open_run_folder
@@ -67,7 +61,7 @@ def generate(
     again: bool = False,
     watch: ProgressListener | None = None,
 ) -> GenerationSummary:
-    """Has systems draw the tasks of a benchmark; what is drawn already is not drawn again."""
+    """Let systems draw the tasks of a benchmark; outputs that exist are not drawn again."""
     options: dict[str, Any] = {"dry_run": dry_run, "again": again, "watch": watch}
     summary = generate_outputs(config, runs, systems, limit, **options)
     if summary.stopped:
@@ -86,7 +80,7 @@ def generate_outputs(
     again: bool = False,
     watch: ProgressListener | None = None,
 ) -> GenerationSummary:
-    """Has systems draw; what stopped one of them stands beside what the others made."""
+    """Let systems draw; a system that stops does not stop the others."""
     config = load_evaluation(config)
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")
@@ -97,17 +91,18 @@ def generate_outputs(
     benchmark = get_benchmark(config, folder)
     with ExitStack() as stack:
         if not dry_run:
-            stack.enter_context(
-                lock_systems(folder.root, [settings.name for settings, _ in chosen])
-            )
+            names = [settings.name for settings, _ in chosen]
+            stack.enter_context(lock_systems(folder.root, names))
             if isinstance(config, EvaluationConfig):
                 folder.save_config(config)
             folder.log_entry()
             runner = stack.enter_context(make_runner(config.runner, folder.root, watch))
-            for work_at in (getattr(system, "work_at", None) for _, system in chosen):
+            for _, system in chosen:
+                # Only local models can work at other places, where the runner has some.
+                work_at = getattr(system, "work_at", None)
                 if work_at is not None and (places := runner.make_workers()) is not None:
                     work_at(places)
-        elif not folder.root.exists():  # a plan leaves nothing there
+        elif not folder.root.exists():  # a plan creates no folder
             temporary = stack.enter_context(TemporaryDirectory())
             benchmark = replace(benchmark, cache=Path(temporary))
         tasks = benchmark.tasks(None if dry_run else folder.images, limit)
@@ -115,7 +110,7 @@ def generate_outputs(
         for settings, system in chosen:
             try:
                 works.append(SystemRun(settings, system, folder, tasks.tasks, retry=again))
-            except GenerationError as error:  # its files cannot be read: the others go on
+            except GenerationError as error:  # its files cannot be read; the others go on
                 missing[settings.name] = str(error)
         for work in works:
             is_unknown = work.plan.cost_usd is None and get_price(work.config) is None
@@ -127,7 +122,7 @@ def generate_outputs(
                 )
         plans = [work.plan for work in works]
         for settings in config.systems if dry_run else ():
-            if settings.name in missing:  # what it would cost, before anything is installed for it
+            if settings.name in missing:  # its price is known before its packages are installed
                 expected = estimate_cost(settings, tasks.tasks)
                 plans.append(GenerationPlan(settings.name, tasks.tasks, 0, 0, expected))
         for plan in plans:
@@ -161,7 +156,7 @@ def generate_outputs(
 def _make_systems(
     config: EvaluationBase, names: Sequence[str] | None
 ) -> tuple[list[tuple[SystemConfig, System]], dict[str, str]]:
-    """The systems that are chosen, and what to install for those that cannot be made."""
+    """Make the chosen systems; of those that lack packages, return what to install."""
     by_name = {system.name: system for system in config.systems}
     if not by_name:
         raise ConfigError(
@@ -170,7 +165,7 @@ def _make_systems(
         )
     systems, missing = list[tuple[SystemConfig, System]](), dict[str, str]()
     if unknown_name := next((name for name in names or () if name not in by_name), None):
-        raise ConfigError(describe_unknown("system", unknown_name, by_name, "--systems"))
+        raise ConfigError(unknown("system", unknown_name, by_name, "--systems"))
     for name in dict.fromkeys(names or by_name):
         try:
             systems.append((by_name[name], make_system(by_name[name])))
@@ -182,7 +177,7 @@ def _make_systems(
 def _run_systems(
     works: Sequence[SystemRun], root: Path, budget_usd: float | None, watch: ProgressListener
 ) -> None:
-    build_outputs_table(root)  # what is damaged is told before anything is spent
+    build_outputs_table(root)  # a damaged table is found before anything is spent
     retirements = [work.preflight() for work in works]
     try:
         for work, retired in zip(works, retirements, strict=True):
@@ -197,7 +192,7 @@ def _run_systems(
                 watch.report_notice(f"{system}: {text}")
 
 
-# What a listing says the price of: a drawing from a few words.
+# The task for which a listing estimates the price.
 EXAMPLE_TASK = Task("example", "", "text_to_image", "A fox in the snow, drawn with a pencil")
 
 
@@ -207,7 +202,7 @@ class SystemListing:
 
     config: SystemConfig
     file: Path | None
-    is_known: bool
+    known: bool
     extra: str | None
     keys: Mapping[str, bool]
     no_folder: str | None
@@ -218,7 +213,7 @@ class SystemListing:
 def list_systems(
     config: Path | str | None = None, environment: Mapping[str, str] = os.environ
 ) -> list[SystemListing]:
-    """The systems that a config names, or those that echo-hf brings."""
+    """List the systems of a config, or those that come with echo-hf."""
     needs = adapter_requirements()
     if config is None:
         shipped = ((file, read_system(file)) for file in list_shipped_systems())
@@ -226,7 +221,7 @@ def list_systems(
     listings = list[SystemListing]()
     for settings in load_evaluation(config).systems:
         listing = _list_system(settings, None, needs, environment)
-        with suppress(EchoError):  # what is missing is told beside it
+        with suppress(EchoError):  # the listing says what is missing
             listing = replace(listing, determinism=make_system(settings).determinism)
         listings.append(listing)
     return listings
@@ -238,13 +233,13 @@ def _list_system(
     needs: Mapping[str, AdapterRequirements],
     environment: Mapping[str, str],
 ) -> SystemListing:
-    """A system with what is missing, whatever of it stands in its parameters."""
+    """List a system with all that is missing for it or for systems in its parameters."""
     missing, keys = set[str](), dict[str, bool]()
     for options in iterate_mappings({**config.parameters, "adapter": config.adapter}):
         requirements = needs.get(str(options.get("adapter")), AdapterRequirements())
         if requirements.extra and requirements.missing:
             missing.add(requirements.extra)
-        # The variable that is named, else the one that the adapter asks for.
+        # The variable that the config names, or else the adapter's default.
         if (name := options.get("api_key_env", requirements.key)) is not None:
             keys[str(name)] = bool(environment.get(str(name), "").strip())
     folder = config.parameters.get(FOLDER_KEY)
@@ -252,7 +247,7 @@ def _list_system(
     return SystemListing(
         config=config,
         file=file,
-        is_known=config.adapter in needs,
+        known=config.adapter in needs,
         extra=",".join(sorted(missing)) or None,
         keys=keys,
         no_folder=Path(str(folder)).name if is_lost else None,

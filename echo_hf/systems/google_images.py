@@ -16,6 +16,7 @@ from echo_hf.config.checks import Words
 from echo_hf.config.systems import FixedSize, OutputPrice, OutputSize, SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
+from echo_hf.images.loader import PixelSize
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.hosted import (
@@ -28,22 +29,15 @@ from echo_hf.systems.hosted import (
     http_library,
     limit_responses,
 )
-from echo_hf.systems.images import (
-    PixelSize,
-    SentInput,
-    add_image,
-    choose_size,
-    nearest_size,
-    unusable_image,
-)
+from echo_hf.systems.images import SentInput, add_image, choose_size, nearest_size, unusable_image
 from echo_hf.systems.registry import register
 
 REFUSAL_REASONS = {
     *("BLOCKLIST", "ESCALATION", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_SAFETY"),
     *("MODEL_ARMOR", "PROHIBITED_CONTENT", "RECITATION", "SAFETY", "SPII"),
 }
-# The model came to its end and drew nothing. Whatever else ends an answer, such as IMAGE_OTHER, for
-# which no reason is known, or MALFORMED_RESPONSE, broke it off.
+# The model ended normally without an image. Other reasons, such as IMAGE_OTHER or
+# MALFORMED_RESPONSE, mean that the answer was broken off.
 NO_IMAGE_REASONS = {"NO_IMAGE", "STOP"}
 UNSPECIFIED = "BLOCKED_REASON_UNSPECIFIED"
 ACCOUNT_STOPPED = "PUP_LIMITED_DISABLED"
@@ -53,7 +47,6 @@ JsonObject = Mapping[str, Any]
 
 
 def read_answer(document: JsonObject, price: OutputPrice | None) -> GenerationResult:
-    """What an answer makes of a task."""
     first = (document.get("candidates") or [{}])[0]
     parts = (first.get("content") or {}).get("parts") or []
     blobs = [part.get("inline_data") or {} for part in parts if not part.get("thought")]
@@ -98,7 +91,7 @@ def read_answer(document: JsonObject, price: OutputPrice | None) -> GenerationRe
 
 
 def _count_tokens(usage: JsonObject | None) -> tuple[Usage | None, Mapping[str, int | None]]:
-    """Tokens in all, and by what is billed; a kind is null where the answer does not tell it."""
+    """Count the tokens in all and by billed kind; a kind that is not stated is null."""
     if usage is None:
         return None, {}
 
@@ -129,10 +122,10 @@ def _enum_text(value: Any) -> str | None:
 
 MAX_ERROR_CHARACTERS = 200
 GEMINI = "https://generativelanguage.googleapis.com"
-# The shapes that every image model of the family draws.
+# Aspect ratios that all image models of the family draw.
 ASPECT_RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "9:16", "16:9", "21:9")
 RATIO_PATTERN = r"^[1-9][0-9]{0,2}:[1-9][0-9]{0,2}$"
-# Of how many inputs the first models make use, and later ones.
+# How many inputs the first models use, and how many later ones.
 FIRST_MODELS = ("gemini-2.0-flash", "gemini-2.5-flash-image")
 FIRST_MAX_INPUTS, MAX_INPUTS = 3, 14
 
@@ -188,7 +181,7 @@ class GoogleOptions(HostedOptions):
         return {(int(width), int(height)): name for name, (width, height) in parts.items()}
 
     def find_ratio(self, size: PixelSize) -> str | None:
-        """The name of a size's shape, null where the model does not draw it."""
+        """Find the name of a size's aspect ratio; null where the model does not draw it."""
         width, height = size
         return next((name for (w, h), name in self.ratios.items() if width * h == height * w), None)
 
@@ -210,12 +203,10 @@ class GoogleImages(HostedSystem[GoogleOptions]):
     unseeded = "no seed is sent: two pictures for one task differ"
 
     def __init__(self, config: SystemConfig) -> None:
-        max_inputs = (
-            FIRST_MAX_INPUTS if (config.model or "").startswith(FIRST_MODELS) else MAX_INPUTS
-        )
-        full = config.model_copy(
-            update={"parameters": {"most_inputs": max_inputs, **config.parameters}}
-        )
+        is_first = (config.model or "").startswith(FIRST_MODELS)
+        max_inputs = FIRST_MAX_INPUTS if is_first else MAX_INPUTS
+        parameters = {"most_inputs": max_inputs, **config.parameters}
+        full = config.model_copy(update={"parameters": parameters})
         options, size = check_options(full, GoogleOptions), config.size
         if isinstance(size, FixedSize) and options.find_ratio((size.width, size.height)) is None:
             raise GenerationError(
@@ -230,10 +221,9 @@ class GoogleImages(HostedSystem[GoogleOptions]):
         from google.genai import Client
         from google.genai.types import HttpOptions
 
-        # A redirect would take prompts and images to a server that nobody named.
-        with limit_responses(http_library().Client, timeout_s)(
-            follow_redirects=False
-        ) as http_client:
+        client_class = limit_responses(http_library().Client, timeout_s)
+        # A redirect would send prompts and images to a server that nobody named.
+        with client_class(follow_redirects=False) as http_client:
             options = HttpOptions(
                 base_url=self.options.base_url,
                 api_version=self.options.api_version,
@@ -279,13 +269,13 @@ class GoogleImages(HostedSystem[GoogleOptions]):
         return read_answer(answer.model_dump(), self.price)
 
     def _send(self, send: Callable[..., Any], **arguments: Any) -> Any:
-        """Sends a request, once; gives what the library read, or the `Reply` that is an error."""
+        """Send a request once; return the library's answer, or the `HttpResponse` of an error."""
         from google.genai.errors import APIError
 
         try:
             return send(**arguments)
         except (APIError, TimeoutError, http_library().RequestError) as error:
             return self.get_response(error)
-        except ValueError as error:  # of JSON, or of what should stand in it
+        except ValueError as error:  # invalid JSON, or a missing field
             message = self.one_line(str(error))[:MAX_ERROR_CHARACTERS]
             raise UnreadableError(f"the answer cannot be read: {message}") from None

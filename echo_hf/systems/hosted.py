@@ -1,4 +1,4 @@
-"""Systems that are asked over the network: address, key, limits, prices, and what errors mean."""
+"""Systems behind a server: connection, key, limits, prices, and the meaning of errors."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from echo_hf.config.systems import OutputPrice, OutputSize, SystemConfig
 from echo_hf.engines.prices import MILLION
 from echo_hf.engines.server import ApiKey, Server, check_variable_name
 from echo_hf.errors import EngineError, GenerationError, ImageError
+from echo_hf.images.loader import PixelSize
 from echo_hf.images.store import MAX_IMAGE_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
@@ -36,11 +37,11 @@ from echo_hf.systems.base import (
     failure_result,
     unsupported_task,
 )
-from echo_hf.systems.images import PixelSize, SentInput, prepare_input
+from echo_hf.systems.images import SentInput, prepare_input
 from echo_hf.systems.registry import get_price, parse_options, require_model
 
 MAX_CONNECT_SECONDS = 10.0
-NO_KEY = "none"  # what clients are given that want a key even for a server without
+NO_KEY = "none"  # for clients that need a key even where a server needs none
 PATH_DIGITS = 16
 
 InputCount = Annotated[StrictInt, Field(ge=0, le=1000)]
@@ -64,7 +65,7 @@ class HostedOptions(Section):
     revision: str | None = None
 
     def signed_options(self, size: OutputSize) -> Iterable[str]:
-        """Names of those that decide an image."""
+        """Return the names of the options that decide an image."""
         del size
         return ("revision",)
 
@@ -80,10 +81,10 @@ def check_options(config: SystemConfig, options: type[OptionsT]) -> OptionsT:
         Server(checked.base_url).check()
     except EngineError as error:
         raise GenerationError(f"{place}: {error}") from None
-    if checked.fewest_inputs > checked.most_inputs:
+    fewest, most = checked.fewest_inputs, checked.most_inputs
+    if fewest > most:
         raise GenerationError(
-            f"{place}: fewest_inputs is {checked.fewest_inputs} and most_inputs {checked.most_inputs}: "
-            "expected no more than that"
+            f"{place}: fewest_inputs is {fewest} and most_inputs {most}: expected no more than that"
         )
     return checked
 
@@ -91,7 +92,7 @@ def check_options(config: SystemConfig, options: type[OptionsT]) -> OptionsT:
 def compute_cost(
     price: OutputPrice | None, images: int, tokens: Mapping[str, int | None]
 ) -> float | None:
-    """What an answer costs, by the kinds of its tokens; null where a part is not known."""
+    """Compute what an answer costs by kinds of tokens; null where a part is not known."""
     if price is None:
         return None
     if price.usd_per_image is not None:
@@ -106,23 +107,23 @@ def compute_cost(
     return cost / MILLION
 
 
-# Base64 takes four characters for three bytes; the rest is room for texts.
+# Base64 has four characters for three bytes; the rest is room for texts.
 MAX_ANSWER = 2 * MAX_IMAGE_BYTES
 MAX_ERROR = 1_000_000
 MIN_ERROR_STATUS = 300
-# The body is handed on as it was read: decoded, and in one piece.
+# Headers about the encoding of a body, which is passed on decoded and in one piece.
 HOP_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
 class UnreadableError(RequestError):
-    """An answer that no attempt would make readable: a web page, or more than is kept."""
+    """An answer that no further attempt would make readable: a web page, or too long."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text, again=False)
 
 
 def limit_responses(client_class: type[Any], timeout_s: float) -> type[Any]:
-    """A client that has read each answer whole, within limits, before it hands it on."""
+    """Derive a client that reads each answer whole, within limits of size and time."""
 
     def send(self: Any, request: Any, **options: Any) -> Any:
         deadline, body = time.monotonic() + timeout_s, bytearray()
@@ -132,6 +133,7 @@ def limit_responses(client_class: type[Any], timeout_s: float) -> type[Any]:
             for chunk in response.iter_bytes():
                 body += chunk
                 if len(body) > limit:
+                    # The beginning of an error page is enough for its message.
                     if limit == MAX_ANSWER:
                         raise UnreadableError(f"the answer has more than {MAX_ANSWER} bytes")
                     break
@@ -148,18 +150,18 @@ def http_library() -> Any:
     return import_module("httpx" if find_spec("httpx") is not None else "httpx2")
 
 
-# Models whose makers have shut them down, and answer as if they had never been there.
+# Models that their makers have shut down: servers answer as if they had never existed.
 SHUT_DOWN = frozenset({"dall-e-3", "gemini-2.0-flash-preview-image-generation", "gpt-image-1"})
 
 
 class HostedSystem(ABC, Generic[OptionsT]):
-    """Asks a server for each task, over one connection that opens at the first."""
+    """Base of systems that ask a server, over one connection that opens at the first task."""
 
     concurrency = 8
-    # Raised when the same task is put to servers in another way, which may change images.
+    # Raised when requests are put in another way, which may change images.
     wording = 2
 
-    # What the same seed gives, sent and not.
+    # What the same seed gives, where it is sent and where it is not.
     seeded: ClassVar[str]
     unseeded: ClassVar[str]
 
@@ -174,26 +176,26 @@ class HostedSystem(ABC, Generic[OptionsT]):
 
     @abstractmethod
     def connect(self, key: str, timeout_s: float) -> AbstractContextManager[Any]:
-        """A client of the server."""
+        """Open a client of the server."""
 
     @abstractmethod
     def look(self) -> ApiError | None:
-        """Asks for the model, and gives the error that came."""
+        """Ask for the model, and return the error if there is one."""
 
     @abstractmethod
     def form(self, first_input: PixelSize | None) -> dict[str, Any]:
-        """What is asked of the image beside the prompt, as its provenance tells it."""
+        """Return the size and form of the image to ask for, as the provenance has them."""
 
     @abstractmethod
     def ask(
         self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
     ) -> GenerationResult:
-        """Puts a task to the server once."""
+        """Send a task to the server once."""
 
     def signature(self) -> Mapping[str, Any]:
-        """What reaches the server and decides an image; neither its key nor a private address."""
+        """Return all that decides an image and reaches the server, without key or address."""
         options, size = self.options, self.config.size
-        # The path may hold names or keys of a gateway. Ports and numbers of inputs change no image.
+        # The path may contain names or keys of a gateway. Ports and input limits change no image.
         path = urlsplit(self._server.base_url).path.rstrip("/")
         return {
             "adapter": self.config.adapter,
@@ -209,7 +211,7 @@ class HostedSystem(ABC, Generic[OptionsT]):
         }
 
     def preflight(self) -> Retired | None:
-        """Asks the server for the model; null where it is there, and where none is told."""
+        """Ask the server for the model; null where it is there, or where nobody can say."""
         maker = type(self.options).model_fields["base_url"].default
         if self.model in SHUT_DOWN and self.options.base_url == maker:
             return Retired(f"{self.model} was shut down by its maker", "shut_down")
@@ -255,7 +257,7 @@ class HostedSystem(ABC, Generic[OptionsT]):
 
     def _connect(self) -> None:
         limit_s = self.config.limits.timeout_s
-        with self._connecting:  # whichever thread comes first, while the others wait
+        with self._connecting:  # the first thread connects while the others wait
             if self.client is None:
                 try:
                     self.key = self._server.read_key(self.options.api_key_env, os.environ)
@@ -278,16 +280,16 @@ class HostedSystem(ABC, Generic[OptionsT]):
         return " ".join(self.key.mask_in(text).split())
 
     def get_response(self, error: Exception) -> HttpResponse:
-        """The response that the client raised an error of; raises what `reply_in` does."""
+        """Return the response that the client raised an error for, or raise a `RequestError`."""
         return get_response(error, self._server.base_url, self.config.limits.timeout_s)
 
     def result_of_error(self, error: ApiError) -> GenerationResult:
-        """What becomes of a task that was answered with an error."""
+        """Return the result of a task that was answered with an error."""
         result, meaning = failure_result(error.message, error.code), error.find_kind(self.model)
         if meaning is ErrorKind.REFUSED:
             details = as_mapping(error.error.get("moderation_details"))
             stage_name = details.get("moderation_stage", error.error.get("moderation_stage"))
-            # An error in place of an answer is about the request, unless it says otherwise.
+            # An error instead of an answer is about the input, unless it says otherwise.
             stage = OutcomeStage.OUTPUT if stage_name == "output" else OutcomeStage.INPUT
             return replace(result, outcome=Outcome.REFUSED, stage=stage)
         if self._is_retired(error):

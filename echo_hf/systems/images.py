@@ -1,4 +1,4 @@
-"""Images on their way to a system and back: sizes, formats, stitching, checks."""
+"""Prepare images for systems and check those that come back: sizes, formats, stitching."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from echo_hf.errors import ImageError
 from echo_hf.images.loader import (
     ORIENTATION_TAG,
     ORIENTATION_TURNS,
+    PixelSize,
     load_image,
     load_rgb,
     open_image,
@@ -46,7 +47,7 @@ MAX_PREFIX = 100
 
 
 def decode_base64(encoded: str) -> bytes:
-    """The bytes of an image that an answer holds as base64, or as a data URL."""
+    """Decode an image that an answer holds as base64 or as a data URL."""
     if URL_START.match(encoded):
         raise ImageError(
             "the answer names an address instead of an image, and addresses are not followed: "
@@ -60,7 +61,7 @@ def decode_base64(encoded: str) -> bytes:
 
 
 def add_image(result: GenerationResult, image: bytes | str) -> GenerationResult:
-    """A result with its image, as bytes or as base64; `failed` where it cannot be kept."""
+    """Add an image, as bytes or base64, to a result; `failed` where it cannot be used."""
     try:
         encoded = decode_base64(image) if isinstance(image, str) else image
         check_image(encoded)
@@ -73,7 +74,6 @@ def unusable_image(result: GenerationResult, reason: str) -> GenerationResult:
     return replace(result, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=reason)
 
 
-PixelSize = tuple[int, int]
 SIZE_TEXT = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 
 
@@ -86,7 +86,7 @@ def choose_size(
 
 
 def nearest_size(size: PixelSize, choices: Sequence[PixelSize]) -> PixelSize:
-    """The choice that is most like a size in shape, then in area."""
+    """Return the choice that is nearest to a size in shape, then in area."""
     width, height = size
     return min(
         choices,
@@ -100,14 +100,15 @@ def nearest_size(size: PixelSize, choices: Sequence[PixelSize]) -> PixelSize:
 def scale_size(
     size: PixelSize, most_pixels: int, multiple: int = 16, longest: float = math.inf
 ) -> PixelSize:
-    """About the largest size in the shape of an image whose sides are multiples of a number."""
+    """Return about the largest size in a given shape whose sides are multiples of a number."""
     ratio = min(max(size) / min(size), longest)
+    # In units of `multiple`: the short side whose rectangle has just the largest area.
     exact = math.sqrt(most_pixels / ratio) / multiple
     max_area = most_pixels // multiple**2
     sizes: list[PixelSize] = []
     for short in sorted({max(1, math.floor(exact)), math.ceil(exact)}):
         if short**2 <= max_area:
-            # Rounded up, the longer side may be too long, or the pixels too many.
+            # The rounded longer side may be too long, or the pixels too many.
             limit = math.floor(min(max_area / short, short * longest))
             sizes.append((max(short, min(round(short * ratio), limit)), short))
     long, short = min(sizes, key=lambda pair: (abs(math.log(pair[0] / pair[1] / ratio)), -pair[1]))
@@ -122,7 +123,7 @@ def read_size(text: str) -> PixelSize:
     return int(match[1]), int(match[2])
 
 
-# What all makers take, by Pillow's name of the format.
+# MIME types that all makers accept, by Pillow's names of formats.
 MIME_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 FILE_SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
 NOTICE_NAMES = {ImageNotice.TRANSPARENT: "transparent", ImageNotice.SIXTEEN_BITS: "depth"}
@@ -130,7 +131,7 @@ NOTICE_NAMES = {ImageNotice.TRANSPARENT: "transparent", ImageNotice.SIXTEEN_BITS
 
 @dataclass(frozen=True, slots=True)
 class SentInput:
-    """An input as a server gets it; what had to be changed, so that all servers see the same."""
+    """An input as a server gets it, and what was changed so that all servers see the same."""
 
     data: bytes
     mime_type: str
@@ -157,9 +158,8 @@ def prepare_input(reference: ImageRef) -> SentInput:
         }
     changed = tuple(name for name, is_so in changes.items() if is_so)
     if changed or mime_type is None:
-        return SentInput(
-            encode_png(opened, 1), MIME_TYPES["PNG"], opened.size, changed
-        )  # it travels once
+        # Compressed little, since it is sent only once.
+        return SentInput(encode_png(opened, 1), MIME_TYPES["PNG"], opened.size, changed)
     return SentInput(data, mime_type, opened.size)
 
 
@@ -174,7 +174,7 @@ def stitch(
     most_pixels: int,
     multiple: int,
 ) -> Image.Image:
-    """Images side by side, as high as the first is drawn, or as `most_pixels` allow."""
+    """Put images side by side, as high as the first is drawn or as `most_pixels` allow."""
 
     def round_side(side: float) -> int:
         return max(multiple, math.floor(side / multiple + 1e-9) * multiple)

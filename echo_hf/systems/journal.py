@@ -1,4 +1,4 @@
-"""What became of each task, written down the moment it is known, and the table made of it."""
+"""The journal of a system's outputs, written as each is known, and the table made of journals."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from echo_hf.tables import OUTPUTS
 FOLDER, SUFFIX = "outputs", ".jsonl"
 OUTPUTS_FILE = "outputs.parquet"
 MAX_WAIT_SECONDS = 60
-# What asking again would not change: the others are asked again.
+# Outcomes that another attempt would not change.
 SETTLED = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.NO_IMAGE, Outcome.UNSUPPORTED})
-# An answer came, with no image in it: it is asked again only where that is wanted.
+# An answer came without an image: it is asked again only on request.
 UNUSABLE = frozenset({Outcome.NO_IMAGE})
 
 
@@ -61,7 +61,7 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True)
 class SignatureRow:
-    """What a signature stands for: the outputs after it are of these settings."""
+    """The settings behind a signature: they hold for the outputs on the lines after it."""
 
     signature: str
     describes: Mapping[str, Any]
@@ -94,7 +94,7 @@ class Journal:
         determinism: str | None = None,
         answered_by: Mapping[str, str | None] | None = None,
     ) -> str:
-        """Writes down what decides the images to come, unless the last line says so."""
+        """Write down the settings of the next outputs, unless the last line has the same."""
         row = SignatureRow(
             hash_signature(signature), dict(signature), determinism, answered_by or {}
         )
@@ -106,10 +106,10 @@ class Journal:
         return row.signature
 
     def add(self, entry: JournalEntry) -> JournalEntry:
-        """Writes an output down, and gives it as it will be read back; then it survives a kill."""
+        """Write an output to disk, and return it as it will be read back."""
         try:
-            # Not as JSON: that refuses half a character and deep details, which are read back.
-            line = json.dumps(asdict(entry), default=lambda number: number.item())  # as NumPy's
+            # Not by pydantic's JSON: it refuses surrogates and deep details, which are read back.
+            line = json.dumps(asdict(entry), default=lambda number: number.item())  # NumPy's
             stored = ENTRY_ADAPTER.validate_python(json.loads(line))
         except (AttributeError, TypeError, ValueError, RecursionError) as error:
             raise RunError(
@@ -121,7 +121,7 @@ class Journal:
         return stored
 
     def build_rows(self) -> Iterator[dict[str, Any]]:
-        """The outputs that were drawn under the current settings, as the table holds them."""
+        """Yield the outputs under the current settings as rows of the table."""
         for entry in self.entries.values():
             if entry.signature != self.current:
                 continue
@@ -149,7 +149,7 @@ class Journal:
         with self.path.open("a+b") as file:
             if end := file.seek(0, os.SEEK_END):
                 file.seek(end - 1)
-                if file.read(1) != b"\n":  # a killed process left half a line
+                if file.read(1) != b"\n":  # a killed process left a part of a line
                     file.seek(0)
                     file.truncate(file.read().rfind(b"\n") + 1)
             file.write(line)
@@ -166,7 +166,7 @@ class Journal:
 
 
 def _read_rows(path: Path) -> Iterator[tuple[bytes, JournalEntry | SignatureRow]]:
-    """The whole lines of a journal, and what each of them says."""
+    """Yield the complete lines of a journal, and their content."""
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     for number, line in enumerate(lines, 1):
         try:
@@ -186,7 +186,7 @@ def _read_rows(path: Path) -> Iterator[tuple[bytes, JournalEntry | SignatureRow]
 
 
 def hash_signature(signature: Mapping[str, Any]) -> str:
-    """Digest of what decides a system's images, as entries name it."""
+    """Return the short digest of a signature that entries have."""
     return signature_digest(signature).hex()[:16]
 
 
@@ -199,9 +199,9 @@ def _list_systems(root: Path) -> list[str]:
 
 
 def drop_samples(root: Path, samples: Collection[str]) -> None:
-    """Removes what became of samples; half a line, which may be about one, goes too."""
+    """Remove all lines about samples, and an incomplete line, which may be about one."""
     paths = [root / FOLDER / f"{system}{SUFFIX}" for system in _list_systems(root)]
-    # All are read before one is written: a damaged one leaves all as they were.
+    # All are read before any is written: one damaged journal leaves all as they were.
     for path, rows in [(path, list(_read_rows(path))) for path in paths]:
         kept = b"".join(
             line + b"\n"
@@ -215,7 +215,7 @@ def drop_samples(root: Path, samples: Collection[str]) -> None:
 
 @contextmanager
 def lock_systems(root: Path, systems: Iterable[str]) -> Iterator[None]:
-    """Keeps other processes from drawing with the same systems in the same run."""
+    """Keep other processes from drawing with the same systems in the same run."""
     with ExitStack() as stack:
         for system in sorted(systems):
             (root / FOLDER).mkdir(parents=True, exist_ok=True)
@@ -228,15 +228,15 @@ def lock_systems(root: Path, systems: Iterable[str]) -> Iterator[None]:
 
 
 def lock_run(root: Path, systems: Iterable[str] = ()) -> AbstractContextManager[None]:
-    """Keeps every process from drawing in a run."""
+    """Keep all other processes from drawing in a run."""
     return lock_systems(root, {*_list_systems(root), *systems})
 
 
 def write_outputs(root: Path) -> Path:
-    """Writes the table of what all systems of a run have drawn."""
+    """Write the table of the outputs of all systems of a run."""
     path = root / OUTPUTS_FILE
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
-    # Whoever writes last has read last: several processes may end at a time.
+    # The last to write has also read last, where several processes end at a time.
     busy = RunError(f"another process has written {str(path)!r} for {MAX_WAIT_SECONDS} s: end it")
     lock = lock_file(root / FOLDER / f".{OUTPUTS_FILE}.lock", busy, MAX_WAIT_SECONDS)
     with lock, replace_file(path) as partial:
@@ -245,7 +245,7 @@ def write_outputs(root: Path) -> Path:
 
 
 def build_outputs_table(root: Path) -> pa.Table:
-    """What all systems of a run have drawn; rows of systems without a journal stay."""
+    """Build the table of outputs; rows of systems without a journal stay."""
     path, journals, others = root / OUTPUTS_FILE, open_journals(root), OUTPUTS.make_empty()
     if path.exists():
         try:
@@ -264,11 +264,10 @@ def build_outputs_table(root: Path) -> pa.Table:
 
 
 def count_untabled(root: Path) -> Mapping[str, Mapping[NotTabled, int]]:
-    """How many outputs of each system the table leaves out, by reason."""
-    counts = {
-        journal.system: sum(
-            entry.signature != journal.current for entry in journal.entries.values()
-        )
-        for journal in open_journals(root)
-    }
-    return {name: {NotTabled.OTHER_SETTINGS: count} for name, count in counts.items() if count}
+    """Count by system and reason the outputs that the table leaves out."""
+    untabled = {}
+    for journal in open_journals(root):
+        entries = journal.entries.values()
+        if count := sum(entry.signature != journal.current for entry in entries):
+            untabled[journal.system] = {NotTabled.OTHER_SETTINGS: count}
+    return untabled

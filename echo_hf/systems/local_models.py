@@ -1,4 +1,4 @@
-"""Models on this machine: whether they are at hand, their weights, options, devices and errors."""
+"""Systems whose model runs on this machine: files, weights, devices, processes and errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from echo_hf._infra.worker_pool import (
     WorkerFactory,
     WorkerPool,
     count_processes,
-    make_process_factories,
+    make_processes,
 )
 from echo_hf.config.checks import Section, Words
 from echo_hf.config.systems import SystemConfig
@@ -35,7 +35,7 @@ from echo_hf.systems.base import GenerationResult, Task, failure_result
 from echo_hf.systems.images import open_inputs
 from echo_hf.systems.registry import assign_devices, require_model
 
-# What decides an image; a README does not.
+# Files that decide an image, unlike a README.
 SETTINGS_SUFFIXES = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})
 WEIGHTS_SUFFIXES = frozenset({".safetensors", ".ckpt", ".bin", ".pt"})
 MAIN = "main"
@@ -44,7 +44,7 @@ MAX_TEXT = 300
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A model of a system, in a folder, in the cache or on the Hub; `index` is its first file."""
+    """A model in a folder, in the cache or on the Hub; `index` is its first file."""
 
     system: str
     source: str
@@ -57,24 +57,24 @@ class LocalModel:
 
     @cached_property
     def identity(self) -> dict[str, str | None]:
-        """Which weights it is: `model` without a path, and `revision`; a folder's is a digest."""
+        """Identify the weights: `model` without a path, and `revision` or a folder's digest."""
         if self.folder is not None:
             return {"model": self.folder.resolve().name, "revision": hash_folder(self.folder)}
         return {"model": self.source, "revision": self.revision or MAIN}
 
     @property
     def commit(self) -> str | None:
-        """Commit of the model in the cache; null for a folder, and for what is not there."""
+        """The commit of the model in the cache; null for a folder, or where it is not cached."""
         index_path = None if self.folder else self._find_in_cache()
         return index_path.parent.name if index_path else None
 
     @property
     def load_revision(self) -> str | None:
-        """What to load: the commit in the cache, so that all files are of one, else `revision`."""
+        """The revision to load: the cached commit, so that all files are of one, or `revision`."""
         return self.commit or self.revision
 
     def find_index(self) -> Path | None:
-        """Finds the model's index without a download; null where it may be on the Hub."""
+        """Find the model's index without a download; null where it may be on the Hub."""
         from huggingface_hub import constants
 
         index_path = self._find_in_cache() if self.folder is None else self.folder / self.index
@@ -92,7 +92,7 @@ class LocalModel:
         return index_path
 
     def fetch_index(self) -> Path:
-        """The model's index, downloaded where it is not at hand."""
+        """Return the model's index, and download it where it is missing."""
         from huggingface_hub import hf_hub_download
 
         index_path = self.find_index()
@@ -108,7 +108,7 @@ class LocalModel:
 
 
 def hash_folder(folder: Path) -> str:
-    """A digest of the settings in a folder, and of pieces of its weights."""
+    """Compute a digest of a folder's settings files and samples of its weights."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder)
@@ -159,7 +159,7 @@ def choose_device(options: LocalOptions, place: str) -> str:
 
 
 def describe_model_error(error: BaseException) -> str:
-    """The first line of what an error says, without the folders of this machine."""
+    """Return the first line of an error, without the folders of this machine."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return remove_folders((lines or [""])[0])[:MAX_TEXT]
 
@@ -173,7 +173,7 @@ def _draw_runs(
     config: SystemConfig,
     runs: ItemStreams[Task],
 ) -> Iterator[tuple[int, GenerationResult | EchoError]]:
-    """What a worker process draws; an error says that no task could succeed."""
+    """Draw the tasks of a worker process; an error means that no task could succeed."""
     with kind(config) as system:
         for number, task in chain.from_iterable(runs):
             result: GenerationResult | EchoError
@@ -185,14 +185,14 @@ def _draw_runs(
 
 
 class LocalSystem(ABC, Generic[OptionsT, LoadedT]):
-    """A model in this process, or in one a device: loaded for the first task, freed on leaving."""
+    """Base of local models, in this process or one for each device; loaded for the first task."""
 
     determinism: str
-    # Raised with every change of ours that changes images: what was drawn before is drawn anew.
+    # Raised with each change that changes images, which are then all drawn again.
     wording: ClassVar[int]
-    # Options that are no part of a signature: where things are, and not what.
+    # Options about where the model runs, which are not in a signature.
     places: ClassVar[frozenset[str]]
-    # What a model that cannot be loaded should be, and what helps where memory is too small.
+    # For messages: what kind of model can be loaded, and what helps where memory is short.
     expected: ClassVar[str]
     smaller: ClassVar[str]
 
@@ -217,7 +217,7 @@ class LocalSystem(ABC, Generic[OptionsT, LoadedT]):
         self._starting = Lock()
 
     def work_at(self, places: Sequence[WorkerFactory]) -> None:
-        """Has workers at these places draw, and not this machine."""
+        """Let workers at these places draw instead of this process."""
         if self.config.limits.devices is not None:
             raise GenerationError(
                 f"{self.place}: limits.devices is {self.config.limits.devices!r}, which are of "
@@ -226,7 +226,7 @@ class LocalSystem(ABC, Generic[OptionsT, LoadedT]):
         self._places, self.concurrency = places, len(places)
 
     def signature(self) -> dict[str, Any]:
-        """What decides an image; the device does not."""
+        """Return all that decides an image; the device does not."""
         return {
             "adapter": self.config.adapter,
             "seed": self.config.seed,
@@ -236,26 +236,26 @@ class LocalSystem(ABC, Generic[OptionsT, LoadedT]):
         }
 
     def preflight(self) -> None:
-        """Looks for the devices and the model; nothing is downloaded, and nothing retires."""
+        """Look for the devices and the model; nothing is downloaded."""
         assign_devices(self.config, self.options.device == "cpu")
         self.model.find_index()
 
     @abstractmethod
     def load(self, device: str) -> LoadedT:
-        """Loads the model; what a config has wrong is found before the weights are read."""
+        """Load the model; errors of a config are found before the weights are read."""
 
     @abstractmethod
     def check_task(self, loaded: LoadedT, task: Task) -> GenerationResult | None:
-        """Why the model does not take a task."""
+        """Return why the model does not take a task; null where it does."""
 
     @abstractmethod
     def draw_with(
         self, loaded: LoadedT, task: Task, inputs: tuple[Image.Image, ...]
     ) -> GenerationResult:
-        """Draws a task whose inputs have been opened."""
+        """Draw a task whose inputs are open."""
 
     def draw(self, task: Task) -> GenerationResult:
-        """Draws the image that a task asks for; a breakdown is a failure of the task alone."""
+        """Draw the image of a task; an unexpected error is a failure of the task alone."""
         if self.config.limits.devices is not None or self._places is not None:
             with self._starting:
                 pool = self._pool = self._pool or self._start_pool()
@@ -277,7 +277,7 @@ class LocalSystem(ABC, Generic[OptionsT, LoadedT]):
                 advice = "ask for a smaller size, or use a smaller model, dtype or offload"
                 result = failure_result(f"out of memory: {advice}", "out_of_memory")
         if result.outcome is Outcome.FAILED:
-            free_memory()  # when nothing refers any more to what the failed call had computed
+            free_memory()  # after the failed call's variables are gone
         return result
 
     def __enter__(self) -> Self:
@@ -295,19 +295,19 @@ class LocalSystem(ABC, Generic[OptionsT, LoadedT]):
         config, places = self.config, self._places
         if places is None:
             devices = assign_devices(config, self.options.device == "cpu")
-            # With its name: without a GPU `auto` would be the processor, and nobody would know.
+            # Named: without a GPU, `auto` would silently be the processor.
             device = "cpu" if devices[0] is None else "cuda"
             alone = {"devices": None, "concurrency": None}
             changed = {
                 "limits": config.limits.model_copy(update=alone),
                 "parameters": {**config.parameters, "device": device},
             }
-            config, places = config.model_copy(update=changed), make_process_factories(devices)
+            config, places = config.model_copy(update=changed), make_processes(devices)
         service = partial(_draw_runs, type(self), config)
         return WorkerPool(self.place, service, places, GenerationError)
 
     def describe(self, device: str, *libraries: Any) -> dict[str, Any]:
-        """What of the machine decides an image."""
+        """Describe what decides an image about this machine."""
         return {
             "commit": self.model.commit,
             "dtype": self.options.dtype,
@@ -321,9 +321,10 @@ class LocalSystem(ABC, Generic[OptionsT, LoadedT]):
             return self.load(device)
         except EchoError:
             raise
-        except Exception as error:  # whatever the driver, the memory or the files are short of
+        except Exception as error:  # the driver, the memory and the files may raise anything
             kind, source = type(error).__name__, self.model.source
-            message = f"cannot load {source!r} ({kind}: {describe_model_error(error)}): expected {self.expected}"
+            reason = f"{kind}: {describe_model_error(error)}"
+            message = f"cannot load {source!r} ({reason}): expected {self.expected}"
             if is_out_of_memory(error):
                 message = f"model {source!r} does not fit into memory: use {self.smaller}"
             raise GenerationError(f"{self.place}: {message}") from error

@@ -25,6 +25,7 @@ from echo_hf.engines.base import Usage
 from echo_hf.engines.prices import compute_call_cost, parse_count, parse_usage, read_billed_tokens
 from echo_hf.engines.server import OPENAI_URL
 from echo_hf.errors import GenerationError
+from echo_hf.images.loader import PixelSize
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, JsonMapping, Task, failure_result
 from echo_hf.systems.hosted import (
@@ -38,7 +39,6 @@ from echo_hf.systems.hosted import (
 )
 from echo_hf.systems.images import (
     FILE_SUFFIXES,
-    PixelSize,
     SentInput,
     add_image,
     choose_size,
@@ -102,7 +102,7 @@ class OpenAIImagesOptions(HostedOptions):
         return scale_size(size, self.pixels, STEP, MAX_SIDE_RATIO)
 
     def select_image_options(self) -> dict[str, Any]:
-        """What is sent beside model, prompt, images and size, where the config says it."""
+        """Return the configured options that are sent beside model, prompt, images and size."""
         options = {name: getattr(self, name) for name in IMAGE_OPTIONS}
         return {name: value for name, value in options.items() if value is not None}
 
@@ -130,15 +130,14 @@ NO_IMAGE = "the answer holds no image"
 
 
 def read_images(document: JsonObject, price: OutputPrice | None) -> GenerationResult:
-    """What an answer of the Images API makes of a task."""
+    """Read the result of a task from an answer of the Images API."""
     counted = as_mapping(document.get("usage"))
     entries = [as_mapping(entry) for entry in _as_list(document.get("data"))]
     first = entries[0] if entries else {}
     sent = as_mapping(counted.get("input_tokens_details"))
-    tokens_in, tokens_out = (
-        parse_count(counted.get(f"{way}_tokens")) for way in ("input", "output")
-    )
-    # Where the answer does not tell them apart, all that came back is the image.
+    tokens_in = parse_count(counted.get("input_tokens"))
+    tokens_out = parse_count(counted.get("output_tokens"))
+    # Without details, all output tokens are those of the image.
     whole = {"image_tokens": tokens_out, "text_tokens": 0}
     received = as_mapping(counted.get("output_tokens_details")) or whole
     billed = {
@@ -163,7 +162,7 @@ def read_images(document: JsonObject, price: OutputPrice | None) -> GenerationRe
 
 
 def read_chat(document: JsonObject, price: OutputPrice | None) -> GenerationResult:
-    """What an answer of a chat model makes of a task."""
+    """Read the result of a task from an answer of a chat model."""
     choice = _get_choice(document)
     message, ended = as_mapping(choice.get("message")), _as_text(choice.get("finish_reason"))
     content, beside = message.get("content"), message.get("images")
@@ -171,10 +170,10 @@ def read_chat(document: JsonObject, price: OutputPrice | None) -> GenerationResu
     texts = (part if isinstance(part, str) else as_mapping(part).get("text") for part in parts)
     text = _as_text("\n".join(text_part for text_part in texts if isinstance(text_part, str)))
     # Routers put images beside the content, vllm-omni puts them into it, and some do both.
-    image_urls = [
-        as_mapping(as_mapping(part).get("image_url")) for part in (*_as_list(beside), *parts)
-    ]
-    images = list(dict.fromkeys(filter(None, (_as_text(url.get("url")) for url in image_urls))))
+    urls = list[str | None]()
+    for part in (*_as_list(beside), *parts):
+        urls.append(_as_text(as_mapping(as_mapping(part).get("image_url")).get("url")))
+    images = list(dict.fromkeys(filter(None, urls)))
     tokens, cost = read_billed_tokens(document), compute_call_cost(document, None)
     result = GenerationResult(
         Outcome.FAILED,
@@ -192,17 +191,17 @@ def read_chat(document: JsonObject, price: OutputPrice | None) -> GenerationResu
         return replace(refused, stage=OutcomeStage.INPUT, code="refusal", text=refusal)
     if ended == "content_filter":
         return replace(refused, stage=OutcomeStage.OUTPUT, code=ended, text=text or ended)
-    # Nothing may be an image in a form that is not known here.
+    # Any other part might be an image in an unknown form.
     words_alone = all(
         part is None or isinstance(part, str) or as_mapping(part).get("type") == "text"
         for part in parts
     )
     if ended == "stop" and words_alone and "content" in message and not beside:
         return replace(result, outcome=Outcome.NO_IMAGE, code=ended)
-    end = "" if ended is None else f" and ended with {ended!r}"
-    return replace(
-        unusable_image(result, NO_IMAGE + end + (f": {text}" if text else "")), code=ended
-    )
+    reason = NO_IMAGE if ended is None else f"{NO_IMAGE} and ended with {ended!r}"
+    if text:
+        reason = f"{reason}: {text}"
+    return replace(unusable_image(result, reason), code=ended)
 
 
 def _get_choice(document: JsonObject) -> JsonObject:
@@ -245,7 +244,7 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
             base_url=self.options.base_url,
             max_retries=0,
             timeout=Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_SECONDS)),
-            # A redirect would take prompts and images to a server that nobody named.
+            # A redirect would send prompts and images to a server that nobody named.
             http_client=limit_responses(DefaultHttpxClient, timeout_s)(follow_redirects=False),
         )
         return client
@@ -263,7 +262,7 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
         self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
     ) -> GenerationResult:
         options, is_chat, size = self.options, self.options.mode == "chat", form["size"]
-        # Not every version of the client knows every key: those that may be missing go beside it.
+        # Clients differ in the keys they know: those that may be unknown go into `extra_body`.
         seed = {} if self.seed is None else {"seed": self.seed}
         further: dict[str, Any] = {**options.select_image_options(), **seed, **options.extra}
         arguments: dict[str, Any] = {"model": self.model}
@@ -299,20 +298,21 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
             result = failure_result(message, stage=OutcomeStage.ANSWER)
         elif error := document.get("error") or _get_choice(document).get("error"):
             result = self.result_of_error(parse_error(reply, error))
+        elif is_chat:
+            result = read_chat(document, self.price)
         else:
-            result = (read_chat if is_chat else read_images)(document, self.price)
+            result = read_images(document, self.price)
         request_id = reply.headers.get("x-request-id")
         return replace(result, details={**result.details, "request_id": request_id})
 
     def _send(self, send: Callable[..., Any], **arguments: Any) -> HttpResponse:
-        """Sends a request, once."""
+        """Send a request once."""
         from openai import APIConnectionError, APIStatusError, Omit
 
         headers = None if self.key else {"Authorization": Omit()}
         try:
             with send(**arguments, extra_headers=headers) as response:
-                return HttpResponse(
-                    OK, response.headers, response.read().decode("utf-8", "replace")
-                )
+                text = response.read().decode("utf-8", "replace")
+                return HttpResponse(OK, response.headers, text)
         except (APIStatusError, APIConnectionError, TimeoutError) as error:
             return self.get_response(error)

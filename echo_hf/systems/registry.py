@@ -1,4 +1,4 @@
-"""Adapters by name: what is missing for them, what they take from a config, and what they cost."""
+"""The registry of adapters: what they need, their options, and what they cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from echo_hf._infra import registry
 from echo_hf._infra.renamed import find_renamed
 from echo_hf._infra.worker_pool import assign_gpus, visible_gpus
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.config.systems import OutputPrice, SystemConfig
 from echo_hf.engines.planner import (
     NO_WORK,
@@ -35,7 +35,7 @@ SystemFactory = Callable[[SystemConfig], System]
 
 @dataclass(frozen=True, slots=True)
 class AdapterRequirements(registry.Requirements):
-    """What an adapter is for and needs, as the variable that holds its key."""
+    """The purpose and the requirements of an adapter, such as the variable of its key."""
 
     key: str | None = None
     devices: bool = False
@@ -62,7 +62,7 @@ def register(
     key: str | None = None,
     devices: bool = False,
 ) -> Callable[[SystemFactory], SystemFactory]:
-    """Makes an adapter known by a name; other packages use the `echo_hf.systems` entry points.
+    """Register an adapter; other packages use the `echo_hf.systems` entry points.
 
     Args:
         name: The `adapter` that a config names it by.
@@ -79,7 +79,7 @@ def register(
 
 
 def adapter_requirements() -> dict[str, AdapterRequirements]:
-    """What each adapter is for and needs, by name, in order."""
+    """Return what each adapter is for and needs, by name in order."""
     return {
         name: SYSTEMS.facts(name) or AdapterRequirements("from another package")
         for name in SYSTEMS.list_names()
@@ -87,7 +87,7 @@ def adapter_requirements() -> dict[str, AdapterRequirements]:
 
 
 def make_system(config: SystemConfig) -> System:
-    """Makes the system of a config; its model is not loaded before its first `draw`."""
+    """Make the system of a config; its model is not loaded before its first `draw`."""
     place = f"system {config.name!r}"
     factory = SYSTEMS.find(config.adapter, place)
     requirements = SYSTEMS.facts(config.adapter) or AdapterRequirements()
@@ -101,7 +101,7 @@ def make_system(config: SystemConfig) -> System:
 
 
 def assign_devices(config: SystemConfig, is_on_processor: bool = False) -> list[str | None]:
-    """What each process of a system is to see in `CUDA_VISIBLE_DEVICES`; none without devices."""
+    """Return `CUDA_VISIBLE_DEVICES` for each process of a system; empty without devices."""
     if config.limits.devices is None:
         return []
     try:
@@ -110,13 +110,13 @@ def assign_devices(config: SystemConfig, is_on_processor: bool = False) -> list[
         raise GenerationError(f"system {config.name!r}: limits.devices is {error}") from None
 
 
-# Parameters of whatever adapter that say where something is, and not what.
+# Parameters of any adapter about where something is, which do not decide an image.
 IGNORED = frozenset({"folder", "api_key_env"})
 OptionsT = TypeVar("OptionsT", bound=BaseModel)
 
 
 def describe_config(config: SystemConfig) -> dict[str, Any]:
-    """What a config says that decides an image: the beginning of a system's signature.
+    """Return what decides an image in a config: the beginning of a system's signature.
 
     Limits and prices decide none, nor where a folder lies or which variable holds a key: another
     machine goes on with what was drawn here.
@@ -127,7 +127,7 @@ def describe_config(config: SystemConfig) -> dict[str, Any]:
     Examples:
         >>> config = SystemConfig(name="mine", adapter="command", developer="Northlight",
         ...                       status="current", parameters={"steps": 28, "folder": "/data"})
-        >>> described(config)["parameters"], described(config)["size"]
+        >>> describe_config(config)["parameters"], describe_config(config)["size"]
         ({'steps': 28}, 'auto')
     """
 
@@ -142,16 +142,16 @@ def describe_config(config: SystemConfig) -> dict[str, Any]:
 
 
 def parse_options(config: SystemConfig, options: type[OptionsT]) -> OptionsT:
-    """The parameters of a system as its adapter takes them, checked."""
+    """Check the parameters of a system, and return them as its adapter's options."""
     try:
         return options.model_validate(dict(config.parameters))
     except ValidationError as error:
         place = f"system {config.name!r}: parameters"
-        raise GenerationError(describe_first_error(error, place, options)) from None
+        raise GenerationError(first_error(error, place, options)) from None
 
 
 def require_model(config: SystemConfig) -> str:
-    """The model of a system whose adapter needs one."""
+    """Return the model of a system whose adapter needs one."""
     if config.model is None:
         raise GenerationError(
             f"system {config.name!r} has no model: adapter {config.adapter!r} needs one, such as "
@@ -160,14 +160,14 @@ def require_model(config: SystemConfig) -> str:
     return config.model
 
 
-SIZE = "1K"  # of the images that the list has tokens of
+SIZE = "1K"  # the size for which prices list tokens
 
 
 def find_listed_row(config: SystemConfig) -> ImagePrices | None:
-    """The row of the list that holds for a system: its model, at its maker's server."""
+    """Find the price list's row for a system: its model, at its maker's server."""
     parameters, host = ChainMap[str, Any](*map(dict, iterate_mappings(config.parameters))), None
     if (address := parameters.get("base_url")) is not None:
-        with suppress(ValueError):  # what is no address, its adapter says
+        with suppress(ValueError):  # the adapter reports an address that is none
             host = Server(str(address)).label
     for row in read_image_prices():
         at_server = row.server is None or host in (None, row.server)
@@ -178,7 +178,7 @@ def find_listed_row(config: SystemConfig) -> ImagePrices | None:
 
 
 def iterate_mappings(parameters: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Parameters, and whatever mappings stand in them."""
+    """Yield parameters, and all mappings inside them."""
     yield parameters
     for value in parameters.values():
         if isinstance(value, Mapping):
@@ -186,19 +186,19 @@ def iterate_mappings(parameters: Mapping[str, Any]) -> Iterator[Mapping[str, Any
 
 
 def get_price(config: SystemConfig) -> OutputPrice | None:
-    """What an image costs: by the config, else by the list; null where nobody knows."""
+    """Return the price of an image from the config, or else the list; null where it is unknown."""
     row = find_listed_row(config)
     if config.price or row is None:
         return config.price
     if row.gpu is None:
         return OutputPrice(**row.price, as_of=row.as_of)
-    # Weights cost nothing where they are loaded; a server may charge whatever it likes for them.
+    # Weights cost nothing where they run locally; a server may charge anything for them.
     is_served = any("base_url" in mapping for mapping in iterate_mappings(config.parameters))
     return None if is_served else OutputPrice(usd_per_image=0, as_of=row.as_of)
 
 
 def estimate_cost(config: SystemConfig, tasks: Sequence[Task]) -> ExpectedCost:
-    """What drawing tasks one after the other is expected to take."""
+    """Estimate what it takes to draw tasks one after another."""
     if not tasks or config.adapter == "files":
         return NO_WORK
     row, price = find_listed_row(config), get_price(config)
@@ -208,14 +208,13 @@ def estimate_cost(config: SystemConfig, tasks: Sequence[Task]) -> ExpectedCost:
         expected = ExpectedCost(None, seconds, row.gpu, row.rests_on)
     if config.price is not None:
         basis = f"price of {config.price.as_of} in the config"
-        expected = replace(
-            expected, basis=f"{basis}; {expected.basis}" if row is not None else basis
-        )
+        basis = basis if row is None else f"{basis}; {expected.basis}"
+        expected = replace(expected, basis=basis)
     if price is None:
         return expected
     if price.usd_per_image is not None:
         return replace(expected, usd=Range.exactly(price.usd_per_image * len(tasks)))
-    # Tokens are known of images of one size alone.
+    # Token counts are listed for images of one size alone.
     if row is None or not row.tokens or config.parameters.get("image_size", SIZE) != SIZE:
         return expected
     number = {"image_in": sum(len(task.inputs) for task in tasks)}
@@ -223,11 +222,13 @@ def estimate_cost(config: SystemConfig, tasks: Sequence[Task]) -> ExpectedCost:
     by_kind = {"text_in": Range(*TEXT_FACTORS).scale(prompt_tokens)}
     for kind, tokens in row.tokens.items():
         by_kind[kind] = tokens.scale(number.get(kind, len(tasks)))
-    parts = [
-        amount.scale((getattr(price, kind) or 0) / MILLION) for kind, amount in by_kind.items()
-    ]
-    unpriced = [k for k, amount in by_kind.items() if amount != ZERO and getattr(price, k) is None]
-    return expected if unpriced else replace(expected, usd=Range.total(parts))
+    parts = []
+    for name, amount in by_kind.items():
+        usd_per_million = getattr(price, name)
+        if usd_per_million is None and amount != ZERO:
+            return expected
+        parts.append(amount.scale((usd_per_million or 0) / MILLION))
+    return replace(expected, usd=Range.total(parts))
 
 
 __getattr__ = find_renamed(__name__, {"described": "describe_config"})

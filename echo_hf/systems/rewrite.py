@@ -1,4 +1,4 @@
-"""LLM+Diffusion: a language model puts the task into words, a text-to-image model draws them."""
+"""LLM+Diffusion: a language model rewrites the task as a prompt for a text-to-image model."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Rewritten(BaseModel):
 
 @cache
 def load_instructions() -> str:
-    no_target: Any = SimpleNamespace(prompt_fields={})  # it speaks of no model in particular
+    no_target: Any = SimpleNamespace(prompt_fields={})  # the instructions name no target
     return load_prompt(PROMPT_NAME, no_target).text
 
 
 def rewrite_request(task: Task, max_tokens: int) -> Request:
-    """What the writer is asked for a task."""
+    """Build the writer's request for a task."""
     content = quote_as_data("request", {"prompt": task.prompt, "pictures": len(task.inputs)})
     system_message = Message("system", (Text(load_instructions()),))
     turns = system_message, Message("user", (Text(content), *task.inputs))
@@ -59,7 +59,7 @@ def rewrite_request(task: Task, max_tokens: int) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class RewriteResult:
-    """What the writer gave, and for how much: a prompt, or why there is none."""
+    """The writer's prompt and its cost, or the failure in place of a prompt."""
 
     prompt: str
     failure: Failure | None
@@ -69,7 +69,7 @@ class RewriteResult:
     def add_costs(
         self, artist: GenerationResult | TransientError, is_drawn: bool = False
     ) -> tuple[Usage, float | None]:
-        """Tokens and price of both; servers bill no error, and count nothing in it."""
+        """Add the artist's tokens and cost; servers bill nothing for an error."""
         usage = self.usage + (artist.usage or Usage())
         is_free = not is_drawn and artist.usage is None and artist.cost_usd is None
         return usage, self.cost_usd if is_free else add_costs(self.cost_usd, artist.cost_usd)
@@ -128,7 +128,7 @@ class RewriteOptions(Section):
 @register(
     "rewrite",
     "LLM+Diffusion: a language model writes the prompt of a text-to-image system",
-    devices=True,  # for its artist
+    devices=True,  # of its artist
 )
 class Rewrite:
     def __init__(self, config: SystemConfig) -> None:
@@ -148,13 +148,13 @@ class Rewrite:
             self._writer = make_engine(options.writer.kind, **options.writer.options)
         except EngineError as error:
             raise GenerationError(f"{place}: writer: {error}") from None
-        # As they are: a dump would make what was checked into plain data.
+        # Values as they were checked: a dump would turn models into plain data.
         artist_fields = {name: getattr(options.artist, name) for name in ArtistConfig.model_fields}
         artist_fields |= {"status": "current", "stands_for": None}
         self._artist_config = config.model_copy(update=artist_fields)
         self._artist = make_system(self._artist_config)
         self._prompts: dict[str, RewriteResult] = {}
-        # An engine that asks a server takes many threads, one with a model of its own does not.
+        # An engine that asks a server can be called by several threads, a local model by one.
         is_server = isinstance(self._writer, ServerEngine)
         self._writer_lock: Any = nullcontext() if is_server else Lock()
         self._opened = ExitStack()
@@ -163,13 +163,13 @@ class Rewrite:
         self.determinism = f"{text} {self._artist.determinism}"
 
     def work_at(self, places: Sequence[WorkerFactory]) -> None:
-        """Has the artist draw there, if it is a model; the writer writes here."""
+        """Let the artist draw at these places, if it is a local model; the writer stays here."""
         if (work_at := getattr(self._artist, "work_at", None)) is not None:
             work_at(places)
             self.concurrency = self._artist.concurrency
 
     def signature(self) -> Mapping[str, Any]:
-        """Everything that decides an image: the writer, what it is told, and the artist."""
+        """Return all that decides an image: the writer, its instructions, and the artist."""
         return {
             "adapter": "rewrite",
             "instructions": hashlib.sha256(load_instructions().encode()).hexdigest(),
@@ -179,7 +179,7 @@ class Rewrite:
         }
 
     def estimate(self, tasks: Sequence[Task]) -> ExpectedCost:
-        """What tasks are expected to take: the writer's calls, and the artist's images."""
+        """Estimate the writer's calls and the artist's images."""
         if tasks:
             writer = {f"writer of {self._artist_config.name}": self._options.writer}
             check_gpu_memory(writer, estimates=False)
@@ -189,7 +189,7 @@ class Rewrite:
         return add_expected(writer_cost, images)
 
     def preflight(self) -> Retired | None:
-        """Whether the artist's model is still there; the writer's first answer tells of its own."""
+        """Look for the artist's model; the writer's is found missing by its first answer."""
         return self._artist.preflight()
 
     def draw(self, task: Task) -> GenerationResult:
@@ -210,25 +210,19 @@ class Rewrite:
         try:
             result = self._artist.draw(replace(task, prompt=writing.prompt, inputs=()))
         except TransientError as transient:
-            # The prompt waits for the next attempt; it is paid with this one.
+            # The prompt is kept for the next attempt, and its cost counted with this one.
             self._prompts[task.sample_digest] = replace(writing, usage=Usage(), cost_usd=0.0)
             error_fields = transient.text, transient.code, transient.wait_s
             raise TransientError(*error_fields, *writing.add_costs(transient)) from None
         except (GenerationError, KeyboardInterrupt):
             self._prompts[task.sample_digest] = writing
             raise
-        except BaseException as error:  # as for any system, the writer's tokens included
+        except BaseException as error:  # as for any system, with the writer's tokens
             result = result_of_error(error)
         usage, cost_usd = writing.add_costs(result, is_drawn=result.image is not None)
+        artist = {"artist": dict(result.details), "artist_revised_prompt": result.revised_prompt}
         return replace(
-            result,
-            revised_prompt=writing.prompt,
-            usage=usage,
-            cost_usd=cost_usd,
-            details={
-                "artist": dict(result.details),
-                "artist_revised_prompt": result.revised_prompt,
-            },
+            result, revised_prompt=writing.prompt, usage=usage, cost_usd=cost_usd, details=artist
         )
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""One system at work in a run: what is left to draw, attempts, outcomes kept at once, budgets."""
+"""One system's work in a run: what is left to draw, attempts, journal and budget."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ from echo_hf.systems.registry import estimate_cost
 logger = logging.getLogger(__name__)
 MAX_TEXT, MAX_REMARK = 1000, 300
 MAX_FAILURES_IN_A_ROW = 10
-# What an entry says as its task and its result do.
+# Fields that an entry takes over from its task and its result.
 TASK_FIELDS = ("sample_id", "sample_digest", "split")
 RESULT_FIELDS = ("outcome", "stage", "seed", "usage", "cost_usd")
-# Failures of one task alone: however many there are in a row, the next task may well do.
+# Codes of failures that say nothing about the next task, however many there are in a row.
 SINGLE_TASK_CODES = frozenset({"no_file", "no_input", "several_files"})
 
 
 @dataclass(frozen=True)
 class GenerationPlan:
-    """What a system is about to draw, and what that is expected to take."""
+    """The tasks that a system is about to draw, and the expected cost."""
 
     system: str
     todo: tuple[Task, ...]
@@ -63,27 +63,27 @@ class GenerationPlan:
 
     @property
     def cost_usd(self) -> float | None:
-        """About what it costs in US dollars, null where no price is known."""
+        """Return about what it costs in US dollars; null where no price is known."""
         return self.expected.cost_usd
 
     def __str__(self) -> str:
         if not self.todo:
             return ""
         expected, parts = self.expected, [f"{len(self.todo):>9,} to draw"]
-        parts += [f"{self.stale:,} of them again"] if self.stale else []
-        parts += [f"{self.stored:,} kept"] if self.stored else []
-        parts += [f"price {format_dollars(expected.usd)}"] if expected.cost_usd else []
-        parts += (
-            [f"time {format_seconds(expected.seconds)}"]
-            if expected.seconds and expected.seconds.likely
-            else []
-        )
+        if self.stale:
+            parts.append(f"{self.stale:,} of them again")
+        if self.stored:
+            parts.append(f"{self.stored:,} kept")
+        if expected.cost_usd:
+            parts.append(f"price {format_dollars(expected.usd)}")
+        if expected.seconds and expected.seconds.likely:
+            parts.append(f"time {format_seconds(expected.seconds)}")
         return ", ".join(parts)
 
 
 @dataclass
 class GenerationStats:
-    """What a system has given so far, in words for people."""
+    """The outputs of a system so far, with a summary for people."""
 
     system: str
     entries: list[JournalEntry] = field(default_factory=list)
@@ -101,7 +101,7 @@ class GenerationStats:
         return time.monotonic() - self.began
 
     def describe_failures(self) -> Iterator[str]:
-        """How many failed, by their codes, with an example each."""
+        """Yield the number of failures by code, with an example each."""
         by_code = defaultdict[str, list[JournalEntry]](list)
         for entry in self.entries:
             if entry.outcome == Outcome.FAILED:
@@ -111,12 +111,12 @@ class GenerationStats:
 
 
 def is_settled(task: Task, entry: JournalEntry, images: ImageStore) -> bool:
-    """Whether something that was written down says what became of a task, whatever the settings."""
+    """Return whether an output is final for its task, whatever the settings."""
     if entry.outcome not in SETTLED or entry.sample_digest != task.sample_digest:
         return False
     if entry.image is None:
         return True
-    # A machine that lost its power may leave a name without bytes, or with too few.
+    # A power failure may leave a file that is empty or too short.
     file = images.path(entry.image)
     size = file.stat().st_size if file.is_file() else 0
     return size > 0 if entry.image_bytes is None else size == entry.image_bytes
@@ -128,7 +128,7 @@ def add_costs(*costs: float | None) -> float | None:
 
 
 def result_of_error(error: BaseException) -> GenerationResult:
-    """What becomes of a task that something unforeseen happened to."""
+    """Return the result of a task that raised an unexpected error."""
     kind = type(error).__name__
     message = remove_secrets(" ".join(str(error).split()))[:MAX_TEXT]
     return failure_result(message or kind, kind)
@@ -159,10 +159,11 @@ class SystemRun:
     def _plan_tasks(
         self, tasks: Sequence[Task], signature: str, *, retry: bool = False
     ) -> GenerationPlan:
-        """What is left of tasks; those that failed before come last."""
+        """Plan the tasks that are left; those that failed before come last."""
         config, entries = self.config, self.journal.entries
         todo, failed, stale = list[Task](), list[Task](), 0
         for task in tasks:
+            # A result under other settings or of another digest is stale, and drawn again.
             has_failed, entry = False, entries.get(task.sample_id)
             if entry is not None:
                 is_same = entry.signature == signature
@@ -173,7 +174,10 @@ class SystemRun:
                 stale += entry.outcome in SETTLED
                 is_same = is_same and entry.sample_digest == task.sample_digest
                 has_failed = is_same and entry.outcome == Outcome.FAILED
-            (failed if has_failed else todo).append(task)
+            if has_failed:
+                failed.append(task)
+            else:
+                todo.append(task)
         current = [entry for entry in entries.values() if entry.signature == signature]
         return GenerationPlan(
             system=config.name,
@@ -186,57 +190,56 @@ class SystemRun:
     def _estimate_cost(
         self, tasks: Sequence[Task], entries: Sequence[JournalEntry]
     ) -> ExpectedCost:
-        """What tasks will take: by what this run has measured, else by the list."""
-        # A system of several models may know better than the list.
+        """Estimate what tasks take: by this run's measurements, or else by the list."""
+        # A system of several models may have a better estimate than the list.
         count, estimate = len(tasks), getattr(self.system, "estimate", None)
         listed = estimate(tasks) if estimate else estimate_cost(self.config, tasks)
         if not tasks:
             return listed
         costs = [entry.cost_usd for entry in entries if entry.outcome == Outcome.OK]
         paid = [cost for cost in costs if cost is not None]
-        times = [
-            entry.latency_s for entry in entries if entry.attempts and entry.latency_s is not None
-        ]
+        latencies = [entry.latency_s for entry in entries if entry.attempts]
+        times = [latency for latency in latencies if latency is not None]
         is_free = self.config.usd_per_image == 0
         usd = listed.usd if is_free else extrapolate(paid, count) or listed.usd
         seconds = extrapolate(times, count) or listed.seconds
         if seconds is not None:
             rate = self.config.limits.per_minute
             slowest = 60 * count / rate if rate else 0.0
-            seconds = Range(*(max(slowest, likely / self.concurrency) for likely in seconds))
+            # Neither the rate limit nor the tasks at a time let it be faster.
+            seconds = Range(*(max(slowest, bound / self.concurrency) for bound in seconds))
         if paid or times:
             basis = f"measured in this run: {len(paid)} prices, {len(times)} times"
-            listed = replace(
-                listed,
-                basis=basis if paid and times else "; ".join(filter(None, (basis, listed.basis))),
-            )
+            if listed.basis and not (paid and times):
+                basis = f"{basis}; {listed.basis}"
+            listed = replace(listed, basis=basis)
         return replace(listed, usd=usd, seconds=seconds)
 
     def preflight(self) -> Retired | None:
-        """Asks whether its model is still there; where that cannot be found out, it is stopped."""
+        """Look for the system's model; stop the system where that fails."""
         try:
             return self.system.preflight() if self.plan.todo else None
         except Exception as error:
             self.stopped = str(error)
             if not isinstance(error, EchoError):
+                reason = result_of_error(error).text
                 self.stopped = (
-                    f"system {self.config.name!r} cannot be looked for ({result_of_error(error).text}): "
-                    "fix that, or choose other systems with --systems"
+                    f"system {self.config.name!r} cannot be looked for ({reason}): fix that, or "
+                    "choose other systems with --systems"
                 )
         return None
 
     def run(
         self, retired: Retired | None, budget_usd: float | None, watch: ProgressListener
     ) -> None:
-        """Draws what is left to do, and says how it ended."""
+        """Draw what is left to do, and report how it ended."""
         self.watch, self.stats.began = watch, time.monotonic()
         if self.stopped is None:
             if retired is None or self.journal.current is None:
-                determinism = self.system.determinism
-                self._signature = self.journal.sign(
-                    self.system.signature(), determinism, self.config.answered_by.model_dump()
-                )
-            else:  # settings that nothing is drawn with take away nothing that was drawn before
+                model = self.config.answered_by.model_dump()
+                settings, determinism = self.system.signature(), self.system.determinism
+                self._signature = self.journal.sign(settings, determinism, model)
+            else:  # settings that draw nothing do not replace those of earlier outputs
                 self._signature = self.journal.current
             if retired is None:
                 self._draw_all(budget_usd)
@@ -247,11 +250,11 @@ class SystemRun:
             watch.report_result(self.stats)
         for failure in self.stats.describe_failures():
             watch.report_notice(failure)
-        if self.stopped:  # why, the error at the end says
+        if self.stopped:  # the final error says why
             watch.report_notice(f"{self.config.name} was stopped")
 
     def _draw_all(self, budget_usd: float | None) -> None:
-        """Draws within a budget, which what lies in files already costs nothing of."""
+        """Draw within a budget; outputs from files cost nothing of it."""
         entries, is_free = self.stats.entries, self.config.usd_per_image == 0
         budget_usd = None if is_free else budget_usd
         try:
@@ -270,14 +273,14 @@ class SystemRun:
         self.is_short = is_spent and len(entries) < len(self.plan.todo)
 
     def _sum_costs(self) -> float:
-        """What it cost; an image of which nobody says so costs as much as was planned."""
+        """Sum the costs; an image without a stated cost counts as planned."""
         entries, plan = self.stats.entries, self.plan
         unstated = sum(entry.cost_usd is None and entry.outcome == Outcome.OK for entry in entries)
         planned_usd = unstated * (plan.cost_usd or 0.0) / max(len(plan.todo), 1)
         return sum(entry.cost_usd or 0.0 for entry in entries) + planned_usd
 
     def _draw(self, budget_usd: float | None) -> None:
-        """Draws tasks; what is under way when it is stopped is still waited for and kept."""
+        """Draw tasks; when stopped, wait for those that are under way and keep them."""
         waiting, running = iter(self.plan.todo), set[Future[JournalEntry]]()
         gone: JournalEntry | None = None
         with ThreadPoolExecutor(self.concurrency, thread_name_prefix="draw") as pool:
@@ -294,9 +297,10 @@ class SystemRun:
                         entry = work.result()
                         self._report_entry(entry)
                         self._count_failures(entry)
-                        # Told of one task, as by a list of outputs, it says nothing of others.
+                        # Stored outputs may call one task's model retired: that is of no other.
                         is_asked = entry.stage != OutcomeStage.PREFLIGHT
-                        gone = entry if entry.outcome == Outcome.RETIRED and is_asked else gone
+                        if entry.outcome == Outcome.RETIRED and is_asked:
+                            gone = entry
             finally:
                 self._stop.set()
                 if running:
@@ -309,10 +313,9 @@ class SystemRun:
             self._retire(waiting, Retired(gone.text or "", gone.code))
 
     def _retire(self, tasks: Iterable[Task], retired: Retired) -> None:
-        """Notes that nobody can draw tasks any more; nothing is asked."""
-        stage = OutcomeStage.PREFLIGHT
+        """Record that the model is retired for tasks; nothing is asked."""
         result = GenerationResult(
-            Outcome.RETIRED, stage=stage, code=retired.code, text=retired.text
+            Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT, code=retired.code, text=retired.text
         )
         for task in tasks:
             entry = self.journal.entries.get(task.sample_id)
@@ -321,7 +324,7 @@ class SystemRun:
             self._report_entry(entry)
 
     def _draw_task(self, task: Task) -> JournalEntry:
-        """Draws a task, again when a failure may pass, and keeps what became of it."""
+        """Draw a task, again after a transient failure, and record the result."""
         policy = RetryPolicy(self.config.limits.attempts)
         attempts, latency_s, billed = 0, 0.0, list[TransientError]()
 
@@ -341,12 +344,12 @@ class SystemRun:
                 if transient.usage is not None or transient.cost_usd is not None:
                     billed.append(transient)
                 if transient.wait_s is not None and policy.can_retry(transient):
-                    self._limiter.hold(transient.wait_s)  # all tasks wait when the system says so
+                    self._limiter.hold(transient.wait_s)  # all tasks wait, as the system asks
                 raise
             except (GenerationError, KeyboardInterrupt):
                 raise
-            # Whatever a library trips over is this task's failure alone. Some raise what is no
-            # Exception: SystemExit, or the panic of a library in Rust.
+            # An error of a library is a failure of this task alone. Some are no `Exception`:
+            # SystemExit, or the panic of a library in Rust.
             except BaseException as error:
                 return result_of_error(error)
             finally:
@@ -371,7 +374,7 @@ class SystemRun:
     def _record_result(
         self, task: Task, result: GenerationResult, attempts: int, latency_s: float
     ) -> JournalEntry:
-        """Writes down what became of a task; an adapter's own contradiction is a failure."""
+        """Record a result in the journal; one that contradicts itself is a failure."""
         digest, problem = None, None
         if (result.outcome == Outcome.OK) != (result.image is not None):
             came = "no image" if result.image is None else "an image"
@@ -380,17 +383,16 @@ class SystemRun:
             try:
                 try:
                     digest = self.images.put(result.image)
-                except FileNotFoundError:  # a build that begins took it for a half-written image
+                except FileNotFoundError:  # a build that just began took it for an incomplete image
                     digest = self.images.put(result.image)
             except (ImageError, TypeError) as error:
                 problem = str(error)
         if problem is not None:
-            result = replace(
-                result, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=problem
-            )
+            stage = OutcomeStage.ANSWER
+            result = replace(result, outcome=Outcome.FAILED, stage=stage, text=problem)
         try:
             details = json.loads(json.dumps(dict(result.details), default=str), parse_constant=str)
-        except (TypeError, ValueError, RecursionError):  # the image is not lost for a remark
+        except (TypeError, ValueError, RecursionError):  # the image is kept all the same
             details = {"not_json": repr(result.details)[:MAX_REMARK]}
         fields: dict[str, Any] = {name: getattr(task, name) for name in TASK_FIELDS}
         fields |= {name: getattr(result, name) for name in RESULT_FIELDS}
@@ -414,7 +416,7 @@ class SystemRun:
         self.watch.report_progress(self.config.name, len(self.stats.entries), self.stats)
 
     def _count_failures(self, entry: JournalEntry) -> None:
-        """Counts failures in the order in which they came; raises after too many in a row."""
+        """Count failures in a row; raise an error after too many."""
         if entry.outcome != Outcome.FAILED:
             self._failed = 0
             return
@@ -431,5 +433,5 @@ class SystemRun:
 
 
 def _make_storable(text: str | None) -> str | None:
-    """A text without half characters, which a service may well send and no table can hold."""
+    """Replace surrogates, which a service may send but no table can hold."""
     return None if text is None else str(text).encode("utf-8", "replace").decode()

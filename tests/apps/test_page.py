@@ -103,11 +103,11 @@ def test_passwords_come_from_the_environment(
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.org"])  # noqa: S104 - what is tested
 def test_strangers_are_not_let_in_by_accident(host: str) -> None:
     with pytest.raises(RunError, match="can be reached from other machines"):
-        check_reachable(host, AppUsers(("ada",)), anyone=False)
-    check_reachable(host, AppUsers(("ada",), {"ada": "correct-horse"}), anyone=False)
-    check_reachable(host, AppUsers(), anyone=True)
+        check_reachable(host, AppUsers(("ada",)), allow_anyone=False)
+    check_reachable(host, AppUsers(("ada",), {"ada": "correct-horse"}), allow_anyone=False)
+    check_reachable(host, AppUsers(), allow_anyone=True)
     for here in ("127.0.0.1", "127.1.2.3", "::1", "localhost"):
-        check_reachable(here, AppUsers(), anyone=False)
+        check_reachable(here, AppUsers(), allow_anyone=False)
 
 
 def test_only_what_may_be_shown_is_served_under_names_that_tell_nothing(tmp_path: Path) -> None:

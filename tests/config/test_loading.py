@@ -445,15 +445,12 @@ def test_a_platform_has_one_search() -> None:
 
 def test_another_runner_is_named_beside_a_config() -> None:
     config = parse_config({**LEAST, "runner": {"kind": "ray", "actors": 2}}, "here")
-    assert config.use_runner(None) is config.use_runner("ray") is config
-    local = config.use_runner("local")
+    assert config.run_by(None) is config.run_by("ray") is config
+    local = config.run_by("local")
     assert local == parse_config(LEAST, "here") != config
-    assert (local.use_runner("ray").runner.kind, local.use_runner("ray").runner.actors) == (
-        "ray",
-        8,
-    )
+    assert (local.run_by("ray").runner.kind, local.run_by("ray").runner.actors) == ("ray", 8)
     with pytest.raises(ConfigError, match=r"^unknown runner 'rya'; did you mean 'ray'\?"):
-        config.use_runner("rya")
+        config.run_by("rya")
 
 
 def test_a_config_that_builds_nothing_says_so() -> None:

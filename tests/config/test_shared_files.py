@@ -11,7 +11,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.config.evaluation import JudgeConfig, read_judge, shipped_judges
 from echo_hf.config.loading import load_config
 from echo_hf.config.systems import (
@@ -101,7 +101,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_a_mistake_is_one_line(values: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError) as raised:
         system(**values)
-    said = describe_first_error(raised.value, "mine.yaml", SystemConfig)
+    said = first_error(raised.value, "mine.yaml", SystemConfig)
     assert said.startswith("mine.yaml: ")
     assert words in said
     assert "\n" not in said

@@ -15,12 +15,7 @@ from rich.console import Console
 from echo_hf.cli.build_view import show_holding
 from echo_hf.errors import HubError
 from echo_hf.hub.release import Release
-from echo_hf.hub.remote import (
-    RevisionWithPosts,
-    delete_tags,
-    find_revisions_with_posts,
-    translate_hub_errors,
-)
+from echo_hf.hub.remote import RevisionWithPosts, delete_tags, find_revisions_with_posts, hub_errors
 from echo_hf.tables import RESPONSES
 from tests.hub.conftest import REPO, Configs, Put, Samples, Write
 from tests.local_hub import FINE_READER, FINE_WRITER, READER, LocalHub
@@ -69,7 +64,7 @@ def test_what_signs_an_address_is_not_told() -> None:
     error = OSError("cannot PUT https://s3.example/a?X-Signature=secret&more=1 now")
     with (
         pytest.raises(HubError, match=r"PUT https://s3\.example/a now") as raised,
-        translate_hub_errors("up"),
+        hub_errors("up"),
     ):
         raise error
     assert "secret" not in str(raised.value)

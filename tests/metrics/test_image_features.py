@@ -250,7 +250,7 @@ class Network:
 
 def test_the_same_network_is_given_to_all_and_what_cannot_be_loaded_is_tried_once() -> None:
     cache: InputCache = InputCache(most_bytes=0)
-    first, other, again = (cache.load_network(name, Network) for name in "aba")
+    first, other, again = (cache.network(name, Network) for name in "aba")
     assert first is again is not other
     attempts: list[weakref.ref[Network]] = []
 
@@ -261,7 +261,7 @@ def test_the_same_network_is_given_to_all_and_what_cannot_be_loaded_is_tried_onc
 
     for _ in range(3):
         with pytest.raises(WeightsError, match=r"^no such model$"):
-            cache.load_network("c", fail)
+            cache.network("c", fail)
     gc.collect()
     (half,) = attempts
     assert half() is None

@@ -80,21 +80,19 @@ def test_an_answer_wins_over_a_failure_and_the_last_of_a_kind_counts(
 def test_a_record_adds_up_all_calls_of_a_request(store: Store) -> None:
     _put(store, RED, FAILURE)
     key = _put(store, RED, FAILURE)
-    assert store.read_records([key]) == {key: RequestRecord(0, False, Usage(10, 0, 0), 1.0)}
+    assert store.records([key]) == {key: RequestRecord(0, False, Usage(10, 0, 0), 1.0)}
     store.put(key, RED, Completion("Hm."), SIGNATURE, readable=False, tries=1)
-    assert store.read_records([key]) == {key: RequestRecord(1, False, Usage(10, 0, 0), 1.0)}
-    assert not store.read_records([key])[key].is_settled
+    assert store.records([key]) == {key: RequestRecord(1, False, Usage(10, 0, 0), 1.0)}
+    assert not store.records([key])[key].is_settled
     store.put(key, RED, ANSWER, SIGNATURE, readable=True, tries=2)
-    assert store.read_records([key, _key(ASKED)]) == {
-        key: RequestRecord(2, True, Usage(20, 3, 2), 1.25)
-    }
+    assert store.records([key, _key(ASKED)]) == {key: RequestRecord(2, True, Usage(20, 3, 2), 1.25)}
     free = _put(store, request("blue"), Completion("x"))
-    assert store.read_records([free])[free].cost_usd is None
+    assert store.records([free])[free].cost_usd is None
 
 
 def test_thousands_of_keys_are_read_at_once(store: Store) -> None:
     keys = [_put(store, request(str(number))) for number in range(1200)]
-    assert set(store.get(keys)) == set(store.read_records(keys)) == set(keys)
+    assert set(store.get(keys)) == set(store.records(keys)) == set(keys)
     assert len(set(keys)) == 1200
     assert store.get([]) == {}
 
@@ -239,7 +237,7 @@ def test_an_answer_whose_text_was_damaged_is_none_and_is_asked_for_again(
     _changed(store, key, change)
     found = store.get([key, other])
     assert (found[key].text, found[key].error, found[other]) == (None, "damaged_answer", ANSWER)
-    records = store.read_records([key, other])
+    records = store.records([key, other])
     assert records[key] == RequestRecord(0, False, ANSWER.usage, ANSWER.cost_usd, damaged=True)
     assert not records[key].is_settled
     assert records[other] == RequestRecord(1, True, ANSWER.usage, ANSWER.cost_usd)
@@ -247,7 +245,7 @@ def test_an_answer_whose_text_was_damaged_is_none_and_is_asked_for_again(
     assert store.get([key])[key].error == FAILURE.error
     _put(store, RED)
     assert store.get([key]) == {key: replace(ANSWER, usage=Usage(20, 6, 4), cost_usd=0.5)}
-    assert store.read_records([key])[key].is_settled
+    assert store.records([key])[key].is_settled
 
 
 def test_a_store_of_before_there_were_digests_gets_them(store: Store) -> None:
@@ -268,7 +266,7 @@ def test_a_store_of_before_that_cannot_be_written_is_read(store: Store) -> None:
     if os.access(store.path, os.W_OK):
         pytest.skip("this user may write every file")
     assert store.get([key]) == {key: ANSWER}
-    assert store.read_records([key])[key].is_settled
+    assert store.records([key])[key].is_settled
 
 
 @pytest.mark.parametrize("is_before", [False, True])

@@ -154,7 +154,7 @@ def test_what_a_part_leaves_is_found_and_ended(
     assert watched.left() == (0, 0.0)
     start = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; "
     start += "held = bytearray(2 ** 28); time.sleep(600)'], start_new_session=True)"
-    marked = os.environ | {check.MARK: watched.draw_interval}
+    marked = os.environ | {check.MARK: watched.mark}
     with watched.peak() as peak:
         subprocess.run([sys.executable, "-c", start], env=marked, check=True)
         while peak() < 0.25:

@@ -25,7 +25,7 @@ from echo_hf.config.sections import PostsSource
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import RunEngines
 from echo_hf.engines.recorded import KIND as RECORDED
-from echo_hf.errors import ConfigError, GoldError, describe_unknown
+from echo_hf.errors import ConfigError, GoldError, unknown
 from echo_hf.pipeline.batch_inference import FillStats, plan_requests
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
@@ -136,7 +136,7 @@ def check_engine(
         EchoError: The config, the gold or an engine is not usable; the message says how to go on.
     """
     if half not in HALVES:
-        raise ConfigError(describe_unknown("half", half, HALVES))
+        raise ConfigError(unknown("half", half, HALVES))
     if errors and half != "tune":
         raise ConfigError(
             f"errors of half {half!r} are not shown, so that nobody tunes on them: look at those "

@@ -18,10 +18,10 @@ from pydantic import (
 )
 
 from echo_hf.collect.urls import canonical_url
-from echo_hf.config.checks import describe_first_error, format_value
+from echo_hf.config.checks import first_error, format_value
 from echo_hf.curate.feedback import SampleKind, TaskName
 from echo_hf.curate.safety import AnsweredHazardCode
-from echo_hf.errors import GoldError, describe_unknown
+from echo_hf.errors import GoldError, unknown
 from echo_hf.samples.extract import MAX_PROMPT, Quality
 from echo_hf.samples.spans import squeeze
 
@@ -258,7 +258,7 @@ def read_gold(folder: Path | str) -> Gold:
         raise GoldError(f"no folder {str(folder)!r}: expected one with {names}")
     for path in sorted(folder.glob("*.jsonl")):
         if path.stem not in (*LINES, "posts"):
-            problem = describe_unknown("file of a gold folder", path.stem, LINES, str(folder))
+            problem = unknown("file of a gold folder", path.stem, LINES, str(folder))
             raise GoldError(f"{problem}: rename it, or move it elsewhere")
     files = {name: folder / f"{name}.jsonl" for name in LINES}
     existing = {name: path for name, path in files.items() if path.exists()}
@@ -283,7 +283,7 @@ def _read_lines(path: Path, line_class: type[GoldLine]) -> tuple[GoldLine, ...]:
         try:
             line = line_class.model_validate(json.loads(text))
         except ValidationError as error:
-            raise GoldError(describe_first_error(error, place, line_class)) from None
+            raise GoldError(first_error(error, place, line_class)) from None
         except (ValueError, RecursionError) as error:
             raise GoldError(f"{place}: {format_value(text)} is not JSON ({error})") from None
         line._place = place

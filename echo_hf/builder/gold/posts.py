@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from datasets import Dataset
@@ -36,9 +35,8 @@ from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.spans import MIN_SPAN_TOKENS, SpanIndex
 from echo_hf.samples.threads import Threads
-from echo_hf.tables import POSTS, Table
+from echo_hf.tables import POSTS, Row, Table
 
-Row = Mapping[str, Any]
 Digests = tuple[str | None, ...]
 KEPT_SCORE = 5
 

@@ -28,9 +28,9 @@ from echo_hf.builder.gold.folder import (
     fold_text,
 )
 from echo_hf.builder.gold.measures import Item, Measure, NamedItem, grade, similarity, summarize
-from echo_hf.builder.gold.posts import GoldPosts, Row, make_dataset
+from echo_hf.builder.gold.posts import GoldPosts, make_dataset
 from echo_hf.config.loading import Config
-from echo_hf.errors import GoldError, StageError, describe_unknown
+from echo_hf.errors import GoldError, StageError, unknown
 from echo_hf.pipeline.result import StageResult, sort_rows
 from echo_hf.samples.boxes import format_box, intersection_over_union
 from echo_hf.samples.extract import (
@@ -45,7 +45,7 @@ from echo_hf.samples.extract import (
 )
 from echo_hf.samples.spans import squeeze
 from echo_hf.samples.tasks import TaskDraft, build_rows, own_images
-from echo_hf.tables import THREADS
+from echo_hf.tables import THREADS, Row
 
 UNLIMITED = 1_000_000_000
 SampleKey = tuple[str, str]  # the root of the thread, and the prompt with single spaces
@@ -539,7 +539,7 @@ def choose_stages(
     """Return the stages to check, and notes on those that are not."""
     for name in stages or ():
         if name not in CHECKS:
-            raise StageError(describe_unknown("stage that asks a model", name, CHECKS))
+            raise StageError(unknown("stage that asks a model", name, CHECKS))
     chosen, notes = [], []
     for name, check in CHECKS.items():
         if stages is not None and name not in stages:

@@ -53,7 +53,7 @@ from echo_hf.collect.sources.base import (
 )
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.config.collection import SECONDS_PER_UNIT, SourceColumns
-from echo_hf.errors import ConfigError, SourceError, describe_unknown
+from echo_hf.errors import ConfigError, SourceError, unknown
 from echo_hf.reasons import Missing, Notice, Reject
 from echo_hf.tables import POSTS
 
@@ -331,7 +331,7 @@ def _check_columns(path: Path, columns: Sequence[str], known_columns: Sequence[s
     counts = Counter(known_columns)
     for name in columns:
         if name not in counts:
-            raise ConfigError(describe_unknown("column", name, counts, f"posts: {path.name!r}"))
+            raise ConfigError(unknown("column", name, counts, f"posts: {path.name!r}"))
         if counts[name] > 1:
             raise ConfigError(
                 f"posts: {path.name!r} has {counts[name]} columns {name!r}: rename all but one"

@@ -1,1 +1,1 @@
-"""What people ask of the target, how it compares with prompt sets, and what they complain about."""
+"""The analysis of a benchmark: what people ask for, and what they complain about."""

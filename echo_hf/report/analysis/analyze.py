@@ -1,4 +1,4 @@
-"""Analyze a benchmark: its prompts, what people say of results, and when, into `analysis.json`."""
+"""Analyze a benchmark's prompts and comments, and write `analysis.json`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import find_complete_folder, write_json
+from echo_hf._infra.atomic import find_complete, write_json
 from echo_hf.config.evaluation import OWN_NAME, AnalysisOptions, EvaluationBase
 from echo_hf.config.runs import RELEASE_FOLDER, find_runs_folder, is_run
 from echo_hf.config.sections import Target
@@ -46,13 +46,7 @@ from echo_hf.report.analysis.tasks import (
 )
 from echo_hf.report.run_data import read_manifest
 from echo_hf.scores.votes import ProtocolName
-from echo_hf.systems.benchmark import (
-    ON_HUB,
-    Benchmark,
-    find_evaluation_folder,
-    get_benchmark,
-    load_evaluation,
-)
+from echo_hf.systems.benchmark import ON_HUB, Benchmark, find_folder, get_benchmark, load_evaluation
 from echo_hf.tables import arrow_rows
 
 SAMPLE_COLUMNS = (
@@ -72,7 +66,7 @@ class AnalysisResult(NamedTuple):
 
 
 class AnalyzedRelease(NamedTuple):
-    """A release: its samples, and what it says of itself."""
+    """A release: its samples, manifest and identity."""
 
     benchmark: Benchmark
     manifest: Manifest | None
@@ -86,12 +80,12 @@ def analyze(
     runs: Path | str | None = None,
     say: Notify = lambda _: None,
 ) -> AnalysisResult:
-    """Analyzes a benchmark, and writes `analysis.json` into its run's folder."""
+    """Analyze a benchmark, and write `analysis.json` into its run's folder."""
     options = AnalysisOptions()
     protocol: ProtocolName = "corrected"
     if isinstance(config, EvaluationBase) or not is_release(str(config), runs):
         config = load_evaluation(config)
-        folder, name = find_evaluation_folder(config, runs), config.name
+        folder, name = find_folder(config, runs), config.name
         benchmark = get_benchmark(config, folder)
         options, protocol = config.analysis, config.protocol
         release = _read_release(benchmark)
@@ -115,14 +109,14 @@ def analyze(
 
 
 def is_release(reference: str, runs: Path | str | None = None) -> bool:
-    """Whether a release is meant, and no config: neither a file nor one of the runs."""
+    """Return whether a release is meant, and not a config file or a run."""
     path = Path(reference)
     if path.exists():
         folder = path.resolve()
         run = folder.parent if folder.name == RELEASE_FOLDER else folder
         is_there = runs is None or Path(runs).resolve() == run.parent
         return path.is_dir() and not (is_run(run) and is_there)
-    # A misspelt config is not asked for on the Hub.
+    # A misspelled config is not looked for on the Hub.
     return Path(reference).suffix not in {".yaml", ".yml"} and bool(ON_HUB.fullmatch(reference))
 
 
@@ -137,7 +131,7 @@ def _find_manifest(reference: str) -> Manifest | None:
 
 def _read_release(benchmark: Benchmark) -> AnalyzedRelease:
     manifest = _find_manifest(benchmark.reference)
-    # The configs that hold every sample once or more.
+    # Configs that together hold every sample at least once.
     names = set(manifest.configs) if manifest else {ANALYSIS}
     configs = [ANALYSIS] if ANALYSIS in names else [name for name in BENCHMARKS if name in names]
     samples = {}
@@ -151,7 +145,7 @@ def _read_release(benchmark: Benchmark) -> AnalyzedRelease:
 
 
 def _read_posts(folder: RunFolder, samples: SampleRows) -> tuple[pa.Table | None, str]:
-    """The posts of a run, else those that its samples name; and which of both."""
+    """Return the posts of a run, or else those of its samples, and which of both they are."""
     path = folder.stage_folder("collect") / "kept.parquet"
     if not path.exists():
         return feedback.build_sample_posts(samples), feedback.SAMPLE_POSTS
@@ -181,7 +175,7 @@ def _analyze_release(
     times = PostTimes.from_table(posts)
     failures = feedback.analyze_failures(samples, times, examples=options.examples)
     keywords = failures.found.keywords if failures.found else None
-    replaced = find_complete_folder(folder.previous)
+    replaced = find_complete(folder.previous)
     reference = options.before or (str(replaced) if replaced.exists() else None)
     earlier = _read_release(Benchmark(reference, cache=folder.cache)) if reference else None
     rates = compute_run_rates(
@@ -195,7 +189,7 @@ def _analyze_release(
         "failures": failures,
         "word_cloud": feedback.draw_word_cloud(keywords, font=options.font, seed=seed),
         "interaction": feedback.interaction(samples, times),
-        # Without a manifest nothing says when the target was released.
+        # Without a manifest, the release date of the target is not known.
         "activity": feedback.count_activity(posts, manifest.target.released, counted)
         if manifest
         else AnalysisPart.omit(NotAnalyzed.NO_POSTS),
@@ -275,37 +269,38 @@ def _compare_releases(
 
     def count_keywords(failures: result.FailureAnalysis | None) -> dict[str, int]:
         keywords = failures.keywords if failures else ()
-        forms = {feedback.normalize_keyword(keyword.keyword): keyword for keyword in keywords}
-        return {
-            spelled.setdefault(form, keyword.keyword): keyword.comments
-            for form, keyword in forms.items()
-        }
+        counts = {}
+        for keyword in keywords:
+            form = feedback.normalize_keyword(keyword.keyword)
+            counts[spelled.setdefault(form, keyword.keyword)] = keyword.comments
+        return counts
 
-    # Today's spelling names a failure in both.
+    # A keyword of both releases is spelled as in the current one.
     current = count_keywords(failed)
     old = count_keywords(feedback.analyze_failures(earlier.samples, PostTimes()).found)
-    bigrams = ((first_bigram(sample["prompt"] or "") for sample in rows) for rows in releases)
+    ids = [{sample["id"] for sample in rows} for rows in releases]
+    tasks = [Counter(sample["task"] or UNKNOWN for sample in rows) for rows in releases]
+    bigrams = [
+        Counter(filter(None, (first_bigram(sample["prompt"] or "") for sample in rows)))
+        for rows in releases
+    ]
     release_name = earlier.identity["on_hub"] or earlier.identity["name"]
     comparison = result.ReleaseComparison(
         name=PREVIOUS if release_name in (None, name) else str(release_name),
         target=earlier.manifest.target.name if earlier.manifest else None,
         samples=len(earlier.samples),
-        shared=len(set.intersection(*({sample["id"] for sample in rows} for rows in releases))),
-        tasks=_compare(
-            *(Counter(sample["task"] or UNKNOWN for sample in rows) for rows in releases)
-        ),
-        first_bigrams=_compare(*(Counter(filter(None, pairs)) for pairs in bigrams)),
+        shared=len(set.intersection(*ids)),
+        tasks=_compare(*tasks),
+        first_bigrams=_compare(*bigrams),
         failures=_compare(old, current),
     )
     return AnalysisPart(found=comparison, definition={"before": dict(earlier.identity)})
 
 
 def _compare(earlier: Mapping[str, int], current: Mapping[str, int]) -> result.ShareShift:
-    change = measure_drift(earlier, current)
-    moved = [
+    drift = measure_drift(earlier, current)
+    moved = tuple(
         result.ChangedCount(name=mover.name, before=mover.a, now=mover.b, change=mover.change)
-        for mover in change.movers
-    ]
-    return result.ShareShift(
-        distance=change.distance, before=change.a, now=change.b, moved=tuple(moved)
+        for mover in drift.movers
     )
+    return result.ShareShift(distance=drift.distance, before=drift.a, now=drift.b, moved=moved)

@@ -1,4 +1,4 @@
-"""How different prompts are: distinct bigrams at one number of prompts, and near-duplicates."""
+"""Measure how different prompts are: distinct bigrams at equal sizes, and near-duplicates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from echo_hf.report.analysis.prompts import (
 )
 from echo_hf.report.analysis.result import AnalysisPart, IntervalFigure, SetDiversity, SetDuplicates
 
-QUANTILE = 1.959963984540054  # of the normal distribution at 97.5 %
+QUANTILE = 1.959963984540054  # 97.5 % quantile of the normal distribution
 
 
 class RarefiedCount(NamedTuple):
@@ -33,23 +33,23 @@ class RarefiedCount(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Lower and upper end at 95 % for another such sample: from 0 to its size."""
+        """Return the 95 % interval for another such sample, within 0 and its size."""
         margin = QUANTILE * self.error
         return max(self.expected - margin, 0.0), min(self.expected + margin, float(self.size))
 
 
 def rarefy(counts: Iterable[int], size: int) -> RarefiedCount:
-    """How many kinds a subsample without replacement shows on average (Colwell 2012)."""
-    frequencies = Counter(counts)  # kinds by how often each was seen
+    """Estimate how many kinds a subsample without replacement has on average (Colwell 2012)."""
+    frequencies = Counter(counts)  # by number of occurrences, how many kinds have it
     occurrences, kinds = np.array(sorted(frequencies.items()), dtype=np.int64).reshape(-1, 2).T
     total = int(occurrences @ kinds)
-    # By number of members, the probability that no member of a group is drawn; [total + 1].
+    # By number of members, the probability that none of them is drawn; its length is total + 1.
     others = np.arange(total, dtype=np.float64)
     with np.errstate(divide="ignore"):
         steps = np.log(np.maximum(total - size - others, 0)) - np.log(total - others)
     missed = np.exp(np.concatenate([[0.0], np.cumsum(steps)]))[occurrences]
     expected = float(((1 - missed) * kinds).sum())
-    # Chao's estimate of how many kinds there are, seen or not.
+    # Chao's estimate of the number of kinds, including those that were not observed.
     once, twice = frequencies[1], frequencies[2]
     hidden = once**2 / (2 * twice) if twice else once * (once - 1) / 2
     richness = max(frequencies.total() + (total - 1) / total * hidden if total else 0.0, 1.0)
@@ -58,12 +58,12 @@ def rarefy(counts: Iterable[int], size: int) -> RarefiedCount:
 
 
 def estimate_ratio(own: RarefiedCount, other: RarefiedCount) -> IntervalFigure:
-    """The ratio of two numbers at one size, its interval by the delta method on its logarithm."""
+    """Estimate the ratio of two counts at one size; its interval is by the delta method on logs."""
     share = own.expected / other.expected
     margin = QUANTILE * math.hypot(own.error / own.expected, other.error / other.expected)
     if not margin:
         return IntervalFigure(value=share, reason=Unscored.NO_SPREAD)
-    # One set has at most `size` different ones, the other at least one.
+    # One set has at most `size` different bigrams, the other at least one.
     low, high = max(share * math.exp(-margin), 1 / own.size), share * math.exp(margin)
     return IntervalFigure(value=share, low=low, high=min(high, float(own.size)))
 
@@ -94,7 +94,7 @@ def measure_diversity(
     bigram_sets = [count_bigrams(prompt_set.prompts) for prompt_set in sets]
     own, left_out = bigram_sets[0]
     if not own:
-        if left_out[NotAnalyzed.UNSEGMENTED]:  # what to install comes first
+        if left_out[NotAnalyzed.UNSEGMENTED]:  # the reason that a user can do something about
             detail = str(MissingExtraError("words where no spaces are written", EXTRA))
             return AnalysisPart.omit(NotAnalyzed.MISSING_EXTRA, detail)
         return AnalysisPart.omit(NotAnalyzed.FEW_WORDS if left_out else NotAnalyzed.NO_PROMPTS)
@@ -132,15 +132,17 @@ def measure_diversity(
     return AnalysisPart(found=tuple(figures), definition=definition)
 
 
-SHINGLE_WORDS = 3  # words
-SHINGLE_CHARACTERS = 5  # of a text whose words cannot be told, or that has none
+SHINGLE_WORDS = 3  # words in a shingle
+SHINGLE_CHARACTERS = (
+    5  # characters in a shingle, of a text without words or whose words cannot be segmented
+)
 PERMUTATIONS = 128
-MAX_MISSED = 1e-4  # most of the pairs at the threshold that MinHash may miss: nobody compares those
+MAX_MISSED = 1e-4  # share of pairs at the threshold that MinHash may miss; they are never compared
 Shingles = frozenset[str]
 
 
 def make_shingles(prompt: str) -> Shingles:
-    """The runs of three words of a prompt, or of five characters where it has no words."""
+    """Return the runs of three words of a prompt, or of five characters where it has no words."""
     try:
         pieces, size, separator = list(split_words(prompt)), SHINGLE_WORDS, " "
     except UnsegmentedError:
@@ -152,7 +154,7 @@ def make_shingles(prompt: str) -> Shingles:
 
 
 def choose_bands(similarity: float) -> tuple[int, int]:
-    """How MinHash's permutations are grouped: a pair is a candidate when one whole band agrees."""
+    """Choose bands and rows of MinHash: a pair is a candidate when one whole band agrees."""
     fitting = (
         rows
         for rows in range(PERMUTATIONS, 0, -1)
@@ -170,10 +172,9 @@ def find_duplicates(
         return AnalysisPart.omit(NotAnalyzed.MISSING_EXTRA, detail)
     figures = []
     for prompt_set in sets:
-        sizes = [
-            len(group) for group in cluster(prompt_set.prompts, similarity=similarity, seed=seed)
-        ]
-        total = len(prompt_set.prompts)
+        prompts = prompt_set.prompts
+        sizes = list(map(len, cluster(prompts, similarity=similarity, seed=seed)))
+        total = len(prompts)
         figures.append(
             SetDuplicates(
                 name=prompt_set.name,
@@ -196,7 +197,7 @@ def find_duplicates(
 
 
 def cluster(prompts: Sequence[str], *, similarity: float, seed: int = 0) -> list[list[int]]:
-    """Groups of prompts that are joined by pairs which are near enough."""
+    """Group prompts that are connected by pairs of near-duplicates."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -212,14 +213,15 @@ def cluster(prompts: Sequence[str], *, similarity: float, seed: int = 0) -> list
 
 
 def _pair_up(runs: Sequence[Shingles], similarity: float, seed: int) -> Iterator[tuple[int, int]]:
-    """Pairs that are near enough; equal sets of runs are joined in a chain, not pair by pair."""
+    """Yield pairs of near-duplicates; prompts with equal shingles are joined in a chain."""
     from datasketch import MinHash, MinHashLSH
 
     equal: dict[Shingles, list[int]] = defaultdict(list)
     for at, shingles in enumerate(runs):
         equal[shingles].append(at)
     index = MinHashLSH(num_perm=PERMUTATIONS, params=choose_bands(similarity))
-    blank = MinHash(num_perm=PERMUTATIONS, seed=seed)  # whose making is most of the work
+    # Copied for each prompt, since making one is most of the work.
+    blank = MinHash(num_perm=PERMUTATIONS, seed=seed)
     for indices in equal.values():
         yield from zip(indices, islice(indices, 1, None), strict=False)
         at, hashed = indices[0], blank.copy()

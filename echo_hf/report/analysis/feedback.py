@@ -1,4 +1,4 @@
-"""What people say failed, how they work around it, when they post, and which rows a build lost."""
+"""Analyze comments and posts: failures, workarounds, activity, and what each build stage lost."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.prompts import EXTRA, shorten_prompt
 from echo_hf.report.analysis.result import AnalysisPart, Example
-from echo_hf.tables import POSTS
+from echo_hf.tables import POSTS, SampleRow
 
-SampleRow = Mapping[str, Any]
 BRITISH = {
     "aeroplane": "airplane",
     "behaviour": "behavior",
@@ -40,14 +39,14 @@ BRITISH = {
     "mould": "mold",
     "stylised": "stylized",
 }
-# Singular though they end in s.
+# Singular words that end in s.
 SINGULAR = re.compile(r"(?:ss|us|is|as|os|news|lens|glasses|always)$")
 MIN_PLURAL_CHARACTERS = 4
 RULE = "case folded, NFKC, signs as spaces, American spelling, plain plurals as singulars, sorted"
 
 
 def normalize_keyword(keyword: str) -> str:
-    """The form that all spellings of a keyword share."""
+    """Return the form that all spellings of a keyword have in common."""
     folded = unicodedata.normalize("NFKC", keyword).casefold().replace("'", "").replace("’", "")
     words = set()
     for word in re.findall(r"[^\W_]+", folded):
@@ -58,9 +57,9 @@ def normalize_keyword(keyword: str) -> str:
 
 
 X_STATUS = re.compile(r"https://(?:x|twitter)\.com/(?:\w+/)*status/(\d{15,19})(?!\d)")
-# Of its identifiers' clock.
+# The epoch of its post identifiers.
 X_EPOCH = datetime.datetime(2010, 11, 4, 1, 42, 54, 657_000, tzinfo=datetime.UTC)
-SEQUENCE_BITS = 22  # bits of an identifier that say which of a millisecond's posts it is
+SEQUENCE_BITS = 22  # low bits of an identifier, which number the posts of one millisecond
 
 
 def parse_post_time(url: str | None) -> datetime.datetime | None:
@@ -80,11 +79,11 @@ class PostTimes:
         return cls({row["url"]: row["timestamp"] for row in rows if row["timestamp"] is not None})
 
     def get(self, url: str | None) -> datetime.datetime | None:
-        """When the post of an address was posted, null when nothing says so."""
+        """Return when a post was posted; null where nothing states it."""
         return self.times.get(url or "") or parse_post_time(url)
 
     def sort_key(self, url: str | None) -> tuple[bool, datetime.datetime, str]:
-        """What sorts posts by time, those without one last."""
+        """Return a key that sorts posts by time, those without a time last."""
         moment = self.get(url)
         return moment is None, moment or X_EPOCH, url or ""
 
@@ -108,7 +107,7 @@ class Comment(NamedTuple):
 
     @property
     def form(self) -> str | None:
-        """Of a failure that it names."""
+        """The normalized keyword, where the comment is about a failure."""
         if self.verdict in KEYWORD_VERDICTS and self.keyword:
             return normalize_keyword(self.keyword) or None
         return None
@@ -153,7 +152,7 @@ def _summarize(group: Sequence[Comment], times: PostTimes, examples: int) -> res
     spellings = Counter(comment.keyword for comment in group if comment.keyword)
     ranked = dict(sorted(spellings.items(), key=lambda pair: (-pair[1], pair[0])))
     months = Counter(f"{moment:%Y-%m}" for comment in group if (moment := times.get(comment.url)))
-    # By time, but those of a sample that has one already after all others.
+    # By time; further comments on a sample come after the first ones of all samples.
     turns = Counter[str]()
     order = []
     for comment in sorted(group, key=lambda comment: times.sort_key(comment.url)):
@@ -166,14 +165,12 @@ def _summarize(group: Sequence[Comment], times: PostTimes, examples: int) -> res
         samples=len(turns),
         spellings=ranked,
         by_month=dict(sorted(months.items())),
-        examples=tuple(
-            _example(comment.url, comment.text, times) for _, comment in order[:examples]
-        ),
+        examples=tuple(_example(first.url, first.text, times) for _, first in order[:examples]),
     )
 
 
 def interaction(samples: Sequence[SampleRow], times: PostTimes) -> AnalysisPart[result.Interaction]:
-    """Lists what may be workarounds, and what are probes."""
+    """List candidates for workarounds, and probes."""
     probes = [
         result.Probe(
             id=sample["id"],
@@ -197,12 +194,10 @@ def _find_workarounds(sample: SampleRow, times: PostTimes) -> Iterator[result.Wo
     comments = _read_comments(sample)
     if all(times.get(comment.url) for comment in comments):
         comments.sort(key=lambda comment: times.sort_key(comment.url)[:2])
-    posts_of: dict[str, set[str | None]] = defaultdict(set)  # posts by the failure that they name
+    posts_of: dict[str, set[str | None]] = defaultdict(set)  # by keyword, the posts that name it
     for comment in comments:
-        # Others have named it.
-        failed = tuple(
-            name for name, posts in posts_of.items() if len(posts) > (comment.url in posts)
-        )
+        # Only what another post has named can be worked around.
+        failed = tuple(name for name, posts in posts_of.items() if posts - {comment.url})
         if failed and comment.verdict in SUCCESS_VERDICTS:
             yield result.Workaround(
                 id=sample["id"],
@@ -215,7 +210,7 @@ def _find_workarounds(sample: SampleRow, times: PostTimes) -> Iterator[result.Wo
 
 
 def build_sample_posts(samples: Iterable[SampleRow]) -> pa.Table | None:
-    """The primary posts that samples tell of, null where no time of any is known."""
+    """Build a table of the samples' primary posts; null where no time is known."""
     rows: dict[str, dict[str, Any]] = {}
     for sample in samples:
         for url in (sample["post_urls"] or ())[:1]:
@@ -229,7 +224,7 @@ def build_sample_posts(samples: Iterable[SampleRow]) -> pa.Table | None:
 def count_activity(
     posts: pa.Table | None, released: datetime.date, counted: str = COLLECTED
 ) -> AnalysisPart[result.Activity]:
-    """How many posts there are a day, and how many each search term found (figure 5)."""
+    """Count the posts per day, and those that each search term found (figure 5)."""
     if posts is None:
         return AnalysisPart.omit(NotAnalyzed.NO_POSTS)
     by_day, terms, undated = Counter[datetime.date](), Counter[str](), 0
@@ -271,7 +266,7 @@ def read_funnel(manifest: Manifest | None) -> AnalysisPart[tuple[result.FunnelSt
 
 WIDTH, HEIGHT = 960, 480
 MAX_WORDS = 150
-MAX_WORD_CHARACTERS = 100  # characters: trying sizes for a whole text takes minutes, and finds none
+MAX_WORD_CHARACTERS = 100  # trying font sizes for a whole text would take minutes, and find none
 LABEL = "Failures that people speak of, the most frequent the largest"
 SVG = "http://www.w3.org/2000/svg"
 
@@ -279,7 +274,7 @@ SVG = "http://www.w3.org/2000/svg"
 def draw_word_cloud(
     keywords: Sequence[result.FailureKeyword] | None, *, font: Path | None = None, seed: int = 0
 ) -> AnalysisPart[result.WordCloud]:
-    """Lays keywords out in a plane, the most frequent the largest."""
+    """Draw keywords as a cloud, the most frequent the largest."""
     if not keywords:
         return AnalysisPart.omit(NotAnalyzed.NO_COMMENTS)
     if not (find_spec("wordcloud") and find_spec("fontTools")):
@@ -301,7 +296,7 @@ def draw_word_cloud(
     try:
         with TTFont(file, fontNumber=0) as font_file:
             glyphs = set(font_file.getBestCmap() or ()) | {ord(" ")}
-    except Exception:  # whatever is in a file that is no font
+    except Exception:  # a file that is no font may raise anything
         detail = f"cannot read font {file.name!r}: expected a font file, relative to the config"
         return AnalysisPart.omit(NotAnalyzed.BAD_FONT, detail)
     frequencies = {
@@ -325,7 +320,7 @@ def draw_word_cloud(
 
 
 def _make_inline_svg(svg: str) -> str:
-    """An image of wordcloud's as a part of a page, without its style sheet."""
+    """Turn wordcloud's SVG into a part of a page, without a style sheet."""
     ET.register_namespace("", SVG)
     root = ET.fromstring(svg)  # noqa: S314 - of the library, which escapes the words
     for style in root.findall(f"{{{SVG}}}style"):

@@ -1,4 +1,4 @@
-"""What models say of prompts: perplexity (figure 3), and a map by sentence embeddings."""
+"""Apply models to prompts: perplexity (figure 3), and a map by sentence embeddings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import METHOD, compute_interval, draw_weights
+from echo_hf._infra.bootstrap import METHOD, Floats, compute_interval, draw_weights
 from echo_hf.config.evaluation import EmbeddingOptions, PerplexityOptions
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
 from echo_hf.engines.transformers import is_out_of_memory
@@ -24,12 +24,11 @@ from echo_hf.report.analysis.result import AnalysisPart, IntervalFigure
 EXTRA = "analysis-models"
 AUTO = "auto"
 DEFAULT_WINDOW = 2048
-FILLER = 0  # any token: the mask hides it, and nothing looks ahead
-Floats = NDArray[np.float64]
+FILLER = 0  # any token: it is masked, and the model is causal
 
 
 def omit_for_error(error: Exception) -> AnalysisPart[Any]:
-    """A part whose model cannot be used: of whatever the driver, memory or files are short."""
+    """Return a part without figures whose model could not be loaded or run."""
     if isinstance(error, MissingExtraError):
         return AnalysisPart.omit(NotAnalyzed.MISSING_EXTRA, str(error))
     detail = str(error) if isinstance(error, EngineError) else describe_error(error)
@@ -40,7 +39,7 @@ class TokenWindow(NamedTuple):
     text: int
     start: int
     end: int
-    scored: int  # the first token that counts
+    scored: int  # index of the first token that counts
 
     @property
     def size(self) -> int:
@@ -48,7 +47,7 @@ class TokenWindow(NamedTuple):
 
 
 def windows(text: int, tokens: int, size: int, stride: int) -> Iterator[TokenWindow]:
-    """Windows over one text, in which each token but the first counts exactly once."""
+    """Yield windows over a text, in which each token but the first counts exactly once."""
     scored, end = 1, min(size, tokens)
     while scored < end:
         yield TokenWindow(text, max(end - size, 0), end, scored)
@@ -56,7 +55,7 @@ def windows(text: int, tokens: int, size: int, stride: int) -> Iterator[TokenWin
 
 
 def batch_windows(parts: Sequence[TokenWindow], max_tokens: int) -> Iterator[list[TokenWindow]]:
-    """Windows of like sizes together, the longest first, so that little is padding."""
+    """Group windows of similar sizes, the longest first, so that there is little padding."""
     batch: list[TokenWindow] = []
     for part in sorted(parts, key=lambda window: (-window.size, window.text, window.start)):
         if batch and (len(batch) + 1) * batch[0].size > max_tokens:
@@ -73,7 +72,7 @@ class TokenLoss(NamedTuple):
 
     @property
     def perplexity(self) -> float:
-        """The exponential of the mean over tokens; infinite where no float holds it."""
+        """Return the exponential of the mean loss; infinite where it overflows."""
         try:
             return math.exp(self.nll / self.tokens)
         except OverflowError:
@@ -87,11 +86,11 @@ class LoadedCausalModel(NamedTuple):
     begin: int | None
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Tokens of each text, without any special one."""
+        """Tokenize each text, without special tokens."""
         if not texts:
             return []
-        # What people write is text also where it spells a special token; and `verbose` would say
-        # that a text is longer than the model's window, of which windows are made.
+        # Text that spells a special token is text. `verbose` would warn of texts that are longer
+        # than the model's window, but windows are cut from them.
         encoded = self.tokenizer(
             list(texts), add_special_tokens=False, split_special_tokens=True, verbose=False
         )
@@ -99,7 +98,7 @@ class LoadedCausalModel(NamedTuple):
 
 
 def load_causal_model(options: PerplexityOptions) -> LoadedCausalModel:
-    """Loads a model; code that comes with it is never run."""
+    """Load a model without running code that comes with it."""
     check_extra("perplexity", EXTRA, ("torch", "transformers", "accelerate"))
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -113,7 +112,7 @@ def load_causal_model(options: PerplexityOptions) -> LoadedCausalModel:
         use_safetensors=True,
         **options_,
     ).eval()
-    # The token that the tokenizer itself puts first; one that it merely knows of is not put.
+    # Only a token that the tokenizer itself puts first, not one that it merely defines.
     begin = tokenizer.bos_token_id
     if begin is not None and tokenizer("a")["input_ids"][:1] != [begin]:
         begin = None
@@ -123,10 +122,12 @@ def load_causal_model(options: PerplexityOptions) -> LoadedCausalModel:
 def measure_losses(
     causal: LoadedCausalModel, texts: Sequence[str], *, size: int, stride: int, batch_tokens: int
 ) -> list[TokenLoss | None]:
-    """Scores each token of each text once, given what stands before it."""
+    """Score each token of each text once, given the tokens before it."""
     begin = [] if causal.begin is None else [causal.begin]
     rows = [[*begin, *tokens] for tokens in causal.tokenize(texts)]
-    parts = [part for at, row in enumerate(rows) for part in windows(at, len(row), size, stride)]
+    parts = list[TokenWindow]()
+    for number, row in enumerate(rows):
+        parts += windows(number, len(row), size, stride)
     nll, counts = [0.0] * len(rows), [0] * len(rows)
     for batch in batch_windows(parts, batch_tokens):
         for part, loss in zip(batch, _score(causal.model, rows, batch), strict=True):
@@ -136,13 +137,13 @@ def measure_losses(
 
 
 def _score(model: Any, rows: Sequence[Sequence[int]], batch: Sequence[TokenWindow]) -> list[float]:
-    """The loss of each window; a batch that does not fit into memory is halved."""
+    """Score the windows; a batch that does not fit into memory is halved."""
     try:
         return _score_batch(model, rows, batch)
     except Exception as error:
         if not is_out_of_memory(error) or len(batch) == 1:
             raise
-    # Outside the handler, where the error would keep its tensors alive.
+    # Not in the handler: there the error would keep its tensors alive.
     half = len(batch) // 2
     return _score(model, rows, batch[:half]) + _score(model, rows, batch[half:])
 
@@ -160,7 +161,7 @@ def _score_batch(
     sums = []
     with torch.inference_mode():
         logits = model(input_ids=ids, attention_mask=hidden, use_cache=False).logits
-        # One text at a time in 32 bits: all of them would take twice the memory of the logits.
+        # In 32 bits for one text at a time: for the whole batch it would take twice the memory.
         for at, part in enumerate(batch):
             first, last = part.scored - part.start, part.end - part.start
             losses = torch.nn.functional.cross_entropy(
@@ -179,7 +180,7 @@ def measure_perplexity(
     draws: int = 1000,
     seed: int = 0,
 ) -> AnalysisPart[tuple[result.SetPerplexity, ...]]:
-    """How natural prompts are under a language model."""
+    """Measure how natural prompts are to a language model."""
     if options is None:
         detail = "name a language model: analysis.perplexity"
         return AnalysisPart.omit(NotAnalyzed.NOT_CONFIGURED, detail)
@@ -256,9 +257,9 @@ def compare_perplexities(
 
 
 def _compute_levels(losses: Sequence[TokenLoss], draws: int, seed: int) -> Floats:
-    """Two figures of a set, over all tokens and over prompts, before those of drawn prompts."""
+    """Return the perplexity of a set by tokens and by prompts, then those of bootstrap draws."""
     nll, tokens = np.array(losses, np.float64).T
-    # Each prompt's part of the mean: their sum may be more than a float holds.
+    # Divided first, since the sum of perplexities may overflow.
     parts = np.array([loss.perplexity for loss in losses]) / len(losses)
     own = np.array([[np.exp(nll.sum() / tokens.sum())], [parts.sum()]])
     resampled = (
@@ -279,8 +280,8 @@ def _estimate_levels(levels: Floats | None, prompts: int) -> list[IntervalFigure
     return estimates
 
 
-ROWS_PER_BATCH = 1024  # rows; as many similarities as others are in memory for each
-MAX_POINTS = 2000  # of a set: a plot with more shows no more
+ROWS_PER_BATCH = 1024  # each row is compared with all others in memory
+MAX_POINTS = 2000  # per set; a plot with more looks the same
 MAX_NOVEL = 20
 MAX_PROMPT = 280
 Vectors = NDArray[np.float32]
@@ -292,7 +293,7 @@ class NearestNeighbors(NamedTuple):
 
 
 def find_nearest(rows: Any, others: Any) -> NearestNeighbors:
-    """Finds the nearest of others for each row of length 1, dense or sparse, among all of them."""
+    """Find the nearest of the others for each row, dense or sparse, of vectors of length 1."""
     places, distances = [np.empty(0, np.int64)], [np.empty(0)]
     for start in range(0, rows.shape[0], ROWS_PER_BATCH):
         product = rows[start : start + ROWS_PER_BATCH] @ others.T
@@ -303,7 +304,7 @@ def find_nearest(rows: Any, others: Any) -> NearestNeighbors:
 
 
 def find_principal_plane(vectors: NDArray[np.floating]) -> tuple[Floats, tuple[float, float]]:
-    """Points in the plane of the two directions of largest variance, and the shares of those."""
+    """Return the points in the plane of the two largest variances, and the shares of those."""
     matrix = np.asarray(vectors, dtype=np.float64)
     centred = matrix - matrix.mean(axis=0) if len(matrix) else matrix
     values, directions = np.linalg.eigh(centred.T @ centred)
@@ -313,7 +314,7 @@ def find_principal_plane(vectors: NDArray[np.floating]) -> tuple[Floats, tuple[f
     points = np.zeros((len(matrix), 2))
     points[:, : axes.shape[1]] = centred @ axes
     values = np.maximum(values, 0.0)
-    # The largest variances, of which a single dimension has but one.
+    # One dimension has only one variance.
     shares: list[float] = [*(values[::-1] / (values.sum() or 1.0)).tolist(), 0.0]
     return points, (shares[0], shares[1])
 
@@ -343,7 +344,7 @@ def build_embedding_map(
 def embed_prompts(
     sets: Sequence[PromptSet], options: EmbeddingOptions
 ) -> tuple[list[Vectors], dict[str, Any]]:
-    """By a model with the pooling that its files state, the mean over tokens where none does."""
+    """Embed prompts, pooled as the model's files state, or else by the mean over tokens."""
     check_extra("sentence embeddings", EXTRA, ("torch", "transformers", "sentence_transformers"))
     from sentence_transformers import SentenceTransformer
 
@@ -385,7 +386,7 @@ def embed_prompts(
 def build_map(
     sets: Sequence[PromptSet], vectors: Sequence[Vectors], *, seed: int = 0
 ) -> result.EmbeddingMap:
-    """The map of prompts that are embedded already, the benchmark's own first."""
+    """Build the map of prompts from their embeddings; the benchmark's own set comes first."""
     places, explained = find_principal_plane(np.concatenate(vectors))
     own, *references = sets
     neighbors = find_nearest(vectors[0], np.concatenate(vectors[1:])) if references else None

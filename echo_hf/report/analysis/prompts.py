@@ -1,4 +1,4 @@
-"""Lists of prompts: read from files or once from the Hub, their words, lengths and languages."""
+"""Read lists of prompts from files or the Hub, and describe their words, lengths and languages."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from echo_hf._infra.atomic import write_json
 from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.evaluation import Format, Reference
-from echo_hf.errors import HubError, MissingExtraError, SourceError, describe_unknown
-from echo_hf.hub.remote import KIND, Remote, translate_hub_errors
+from echo_hf.errors import HubError, MissingExtraError, SourceError, unknown
+from echo_hf.hub.remote import KIND, Remote, hub_errors
 from echo_hf.metrics.result import describe_error
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.result import AnalysisPart, Quartiles, SetLanguages, SetLengths
@@ -77,7 +77,7 @@ def shorten_prompt(text: str, length: int) -> str:
 
 
 def read_reference(reference: Reference) -> PromptSet:
-    """Reads prompts to compare with from files: plain text, JSON Lines, or a table."""
+    """Read reference prompts from files: plain text, JSON Lines, or a table."""
     rows, digests = list[object](), {}
     for file in reference.path:
         place = f"reference {str(file)!r}"
@@ -88,9 +88,8 @@ def read_reference(reference: Reference) -> PromptSet:
                 f"cannot read {place} ({error.strerror}): expected a file, relative to the config"
             ) from None
         digests[file.name] = hashlib.sha256(content).hexdigest()
-        rows += read_prompt_file(
-            content, reference.guess_format(file), str(reference.column), place
-        )
+        form, column = reference.guess_format(file), str(reference.column)
+        rows += read_prompt_file(content, form, column, place)
     return prompt_set(reference.name, rows, source={"files": digests, "column": reference.column})
 
 
@@ -98,7 +97,7 @@ MAX_FILE_BYTES = 1 << 30
 
 
 def read_prompt_file(content: bytes, form: Format, column: str, place: str) -> list[object]:
-    """The prompts of a file; the place is what messages call it."""
+    """Read the prompts of a file; messages call it `place`."""
     try:
         if form == "parquet":
             return list(read_parquet(io.BytesIO(content), columns=[column])[column].to_pylist())
@@ -113,11 +112,11 @@ def read_prompt_file(content: bytes, form: Format, column: str, place: str) -> l
         ) from None
     except (OSError, ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
         raise SourceError(
-            f"{place} is no {form} ({describe_error(error)}): expected UTF-8, and a header and as many "
-            "cells in each row, or one JSON object a line"
+            f"{place} is no {form} ({describe_error(error)}): expected UTF-8, and a header and as "
+            "many cells in each row, or one JSON object a line"
         ) from None
     if rows and not any(column in row for row in rows):
-        raise SourceError(describe_unknown("column", column, rows[0], place))
+        raise SourceError(unknown("column", column, rows[0], place))
     return [row.get(column) for row in rows]
 
 
@@ -131,7 +130,8 @@ def _parse_rows(text: str, form: Format) -> list[dict[str, Any]]:
         except csv.Error:
             if form == "csv":
                 raise
-            lines.seek(0)  # in most tables with tabs, quotation marks are like other letters
+            # Most tables with tabs do not quote: quotation marks are ordinary characters.
+            lines.seek(0)
             rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or None in row:
@@ -147,15 +147,15 @@ WITHOUT_SPACES = re.compile(
     r"\u4e00-\u9fff\ua9e0-\ua9fe\uaa60-\uaa7f\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f"
     r"\U00020000-\U0003ffff]+"
 )
-JOINERS = "\u200c\u200d"  # shape letters within a word of Persian or Hindi
+JOINERS = "\u200c\u200d"  # they shape letters within a word of Persian or Hindi
 
 
 class UnsegmentedError(Exception):
-    """A text's words cannot be told: its script writes no spaces, and ICU is not installed."""
+    """A text in a script without spaces, whose words cannot be split since ICU is not installed."""
 
 
 def split_words(text: str) -> Iterator[str]:
-    """The words of a text in small letters; ICU cuts scripts that write no spaces."""
+    """Yield the words of a text, case-folded; ICU splits scripts without spaces."""
     for is_word, letters in groupby(unicodedata.normalize("NFC", text), _is_word_letter):
         run = "".join(letters)
         if not is_word or not any(letter.isalnum() or letter == "_" for letter in run):
@@ -176,7 +176,7 @@ def first_two_words(text: str) -> tuple[str, str] | None:
 
 
 def define_words() -> dict[str, str | None]:
-    """What a word is, and by which version of ICU scripts without spaces are cut."""
+    """Describe what counts as a word, and the version of ICU that splits scripts without spaces."""
     rule = r"runs of \w and marks, NFC, case folded; ICU's dictionaries where no spaces are written"
     icu = None
     if find_spec(ICU_PACKAGE):
@@ -202,7 +202,7 @@ def _segment(run: str) -> Iterable[str]:
 
 
 def compute_quartiles(values: Sequence[float]) -> Quartiles | None:
-    """The middle of a distribution, between two values by linear interpolation."""
+    """Compute the quartiles, with linear interpolation."""
     if not len(values):
         return None
     low, median, high = (float(quantile) for quantile in np.quantile(values, [0.25, 0.5, 0.75]))
@@ -224,11 +224,11 @@ def measure_lengths(sets: Sequence[PromptSet]) -> AnalysisPart[tuple[SetLengths,
 
 EXTRA = "analysis"
 UNKNOWN = "unknown"
-MAX_TEXT = 1000  # characters say enough
+MAX_TEXT = 1000  # characters, enough to detect a language
 
 
 def detect_languages(sets: Sequence[PromptSet]) -> AnalysisPart[tuple[SetLanguages, ...]]:
-    """Tells the languages of prompts by lingua, a statistical model of short texts."""
+    """Detect the languages of prompts by lingua, a statistical model of short texts."""
     if not find_spec("lingua"):
         detail = str(MissingExtraError("the languages of prompts", EXTRA))
         return AnalysisPart.omit(NotAnalyzed.MISSING_EXTRA, detail)
@@ -237,14 +237,11 @@ def detect_languages(sets: Sequence[PromptSet]) -> AnalysisPart[tuple[SetLanguag
     detector = LanguageDetectorBuilder.from_all_languages().build()
     figures = []
     for set_ in sets:
-        spoken = detector.detect_languages_in_parallel_of(
-            [text[:MAX_TEXT] for text in set_.prompts]
-        )
-        names = (
-            UNKNOWN if language is None else language.iso_code_639_1.name.lower()
-            for language in spoken
-        )
-        counts = sorted(Counter(names).items(), key=lambda pair: (-pair[1], pair[0]))
+        texts = [text[:MAX_TEXT] for text in set_.prompts]
+        codes = Counter[str]()
+        for language in detector.detect_languages_in_parallel_of(texts):
+            codes[UNKNOWN if language is None else language.iso_code_639_1.name.lower()] += 1
+        counts = sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))
         figures.append(SetLanguages(name=set_.name, prompts=dict(counts)))
     definition = {
         "by": f"lingua {version('lingua-language-detector')}, all its languages",
@@ -254,14 +251,14 @@ def detect_languages(sets: Sequence[PromptSet]) -> AnalysisPart[tuple[SetLanguag
 
 
 FOLDER = "references"
-# What decides which prompts a reference from the Hub holds.
+# The settings that decide which prompts a reference from the Hub holds.
 HUB_SETTINGS = ("dataset", "config", "split", "revision", "file", "format", "column", "draw")
 
 
 def read_references(
     references: Sequence[Reference], root: Path, api: HfApi | None = None
 ) -> tuple[list[PromptSet], dict[str, str]]:
-    """The sets of a config, and by name why one could not be fetched from the Hub.
+    """Read the reference sets of a config, and return why others could not be fetched, by name.
 
     A set that is fetched and does not fit its entry stops the analysis, as a file's does.
     """
@@ -278,13 +275,13 @@ def read_references(
 
 
 def _read_hub(reference: Reference, path: Path, api: HfApi | None) -> PromptSet:
-    """A set as it was fetched first, by this run and with the same settings."""
+    """Read a set that this run fetched before with the same settings, or fetch it."""
     query, saved = reference.model_dump(mode="json", include=set(HUB_SETTINGS)), dict[str, Any]()
     with suppress(FileNotFoundError, ValueError):
         saved = json.loads(path.read_bytes())
     is_saved = saved.get("asked") == query
     commit, rows = (saved["commit"], saved["rows"]) if is_saved else _fetch(reference, api)
-    # Of the prompts as JSON, a line each.
+    # Of the prompts as JSON strings, one a line.
     sha256 = hashlib.sha256("\n".join(map(json.dumps, rows)).encode()).hexdigest()
     if reference.sha256 not in (None, sha256):
         raise HubError(
@@ -300,7 +297,7 @@ def _read_hub(reference: Reference, path: Path, api: HfApi | None) -> PromptSet:
 
 
 def _fetch(reference: Reference, api: HfApi | None) -> tuple[str | None, list[object]]:
-    """The commit, where it is known, and the column of its prompts, or a draw of it."""
+    """Fetch the prompts, or a draw of them, and the commit where it is known."""
     commit, rows, column = None, list[object](), str(reference.column)
     if not reference.file:
         rows = _load_dataset(reference)
@@ -309,18 +306,18 @@ def _fetch(reference: Reference, api: HfApi | None) -> tuple[str | None, list[ob
         commit = remote.find_commit(str(reference.revision))
         for file in reference.file:
             place, form = f"reference {file!r}", reference.guess_format(Path(file))
-            if form == "parquet":  # this column of it, and not its images
+            if form == "parquet":  # reads one column, without its images
                 table = remote.read_columns(commit, file, [column])
                 if not table.column_names:
                     raise SourceError(f"{place} has no column {column!r}")
                 rows += table[column].to_pylist()
                 continue
-            with translate_hub_errors(f"fetch {file!r} of {remote.repo_id!r}"):
+            with hub_errors(f"fetch {file!r} of {remote.repo_id!r}"):
                 path = remote.api.hf_hub_download(
                     remote.repo_id, file, repo_type=KIND, revision=commit
                 )
             rows += read_prompt_file(Path(path).read_bytes(), form, column, place)
-    rows = [row if isinstance(row, str) else None for row in rows]  # counted as no text
+    rows = [row if isinstance(row, str) else None for row in rows]  # others are counted as no text
     if reference.draw is not None and reference.draw < len(rows):
         chosen = np.random.default_rng(0).choice(len(rows), reference.draw, replace=False)
         rows = [rows[index] for index in sorted(chosen)]
@@ -334,12 +331,10 @@ def _load_dataset(reference: Reference) -> list[object]:
     options = {name: getattr(reference, name) for name in ("split", "revision")}
     try:
         rows = load_dataset(reference.dataset, reference.config, **options)
-    except Exception as error:  # whatever the network, the repository or its files are short of
+    except Exception as error:  # the network, the repository and its files may raise anything
         raise HubError(f"cannot load {place} ({describe_error(error)})") from error
     if reference.column not in rows.column_names:
-        raise SourceError(
-            describe_unknown("column", str(reference.column), rows.column_names, place)
-        )
-    # As Arrow has it: an image that this column may hold is not decoded, nor looked for.
+        raise SourceError(unknown("column", str(reference.column), rows.column_names, place))
+    # As Arrow data, images in this column are not decoded.
     table = rows.select_columns([reference.column]).with_format("arrow")[:]
     return list(table[reference.column].to_pylist())

@@ -1,4 +1,4 @@
-"""`analysis.json`: everything that the analysis of a benchmark found, part by part."""
+"""The models of `analysis.json`: one part for each analysis of a benchmark."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from echo_hf._infra.summary import SummaryMixin
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.errors import RunError
 from echo_hf.reasons import NotAnalyzed, Unscored
 
@@ -18,17 +18,17 @@ ResultT = TypeVar("ResultT")
 FiguresT = TypeVar("FiguresT", bound=BaseModel)
 CountsByName = Mapping[str, NonNegativeInt]
 ANALYSIS_FILE = "analysis.json"
-PREVIOUS = "the release before"  # no name of a reference has a space
+PREVIOUS = "the release before"  # names of references have no spaces
 
 
 class FigureModel(BaseModel):
-    """Figures that JSON can hold: immutable, without NaN or infinity; keys may be added to them."""
+    """Base of immutable figures as JSON can hold them, without NaN; later versions may add keys."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class IntervalFigure(FigureModel):
-    """A number with its interval at 95 %; null, and the reason, where there is none of them."""
+    """A number with its 95 % interval; where one of them is null, `reason` says why."""
 
     value: float | None
     low: float | None = None
@@ -37,7 +37,7 @@ class IntervalFigure(FigureModel):
 
 
 class AnalysisPart(FigureModel, Generic[ResultT]):
-    """One part, which stands or falls alone: figures, else the reason and a line for a person.
+    """One independent part of an analysis: figures, or the reason why there are none.
 
     `definition` says what exactly was computed, with what models and numbers.
     """
@@ -60,7 +60,7 @@ class SetFacts(FigureModel):
 
 
 class SetDiversity(FigureModel):
-    """First bigrams of one prompt set.
+    """The first bigrams of one prompt set.
 
     `expected` is how many different ones `at` prompts drawn without replacement have on average;
     `ratio` is the benchmark's expected number through this set's, at `ratio_at`, the smaller of
@@ -84,7 +84,7 @@ class Quartiles(FigureModel):
 
 
 class SetLengths(FigureModel):
-    """Lengths of prompts in code points, and in words of those whose words can be told."""
+    """Lengths of prompts in code points, and in words where they can be split."""
 
     name: str
     characters: Quartiles | None
@@ -106,7 +106,7 @@ class SetDuplicates(FigureModel):
 
 
 class SetPerplexity(FigureModel):
-    """How probable a language model finds the prompts of one set; lower is more natural.
+    """The perplexity of one set's prompts under a language model; lower is more natural.
 
     `token_level` is exp of the mean negative log-likelihood over all tokens, `prompt_level` the
     mean over prompts of each one's own; `ratio` and `prompt_ratio` are through the benchmark's.
@@ -140,7 +140,7 @@ class TaskRate(FigureModel):
 
 
 class TaskAnalysis(FigureModel):
-    """Tasks: the most frequent first, and win rates; or in one line why no references."""
+    """Tasks by frequency, and win rates by task; `no_references` says why none is compared."""
 
     counts: tuple[TaskCount, ...]
     rates: tuple[TaskRate, ...]
@@ -148,7 +148,7 @@ class TaskAnalysis(FigureModel):
 
 
 class TaskGroup(FigureModel):
-    """Samples whose tasks have phrases that mean the same, by the most central one.
+    """Samples whose task phrases mean the same, named by the most central phrase.
 
     `phrases` are the most frequent of `different` ones; `by_week` counts samples by the Mondays of
     their posts; `elsewhere` counts prompts of other sets, and `new_to` names those without any.
@@ -166,7 +166,7 @@ class TaskGroup(FigureModel):
 
 
 class PhraseSet(FigureModel):
-    """A set that tasks are compared with: prompts with a phrase, or why nothing can be told."""
+    """A set that task phrases are compared with; `untold` says why nothing can be compared."""
 
     name: str
     prompts: NonNegativeInt
@@ -175,7 +175,7 @@ class PhraseSet(FigureModel):
 
 
 class TaskPhraseAnalysis(FigureModel):
-    """Tasks in the model's own words, the most frequent first; shares are of `phrased` samples."""
+    """Tasks in the model's own words, by frequency; shares are of `phrased` samples."""
 
     groups: tuple[TaskGroup, ...]
     phrased: NonNegativeInt
@@ -183,15 +183,13 @@ class TaskPhraseAnalysis(FigureModel):
     compared: tuple[PhraseSet, ...]
 
     def share_before(self, group: TaskGroup) -> float | None:
-        """The share that a task had in the release before; null where nothing can be told."""
-        last = next(
-            (phrase_set for phrase_set in self.compared if phrase_set.name == PREVIOUS), None
-        )
-        return group.elsewhere[PREVIOUS] / last.phrased if last and last.phrased else None
+        """Return a task's share in the previous release; null where that had no phrases."""
+        phrased = {other.name: other.phrased for other in self.compared}.get(PREVIOUS, 0)
+        return group.elsewhere[PREVIOUS] / phrased if phrased else None
 
 
 class ChangedCount(FigureModel):
-    """A count in the release before and now, and what its share gained or lost, -1 to 1."""
+    """A count in the previous release and now, and the change of its share, from -1 to 1."""
 
     name: str
     before: NonNegativeInt
@@ -200,7 +198,7 @@ class ChangedCount(FigureModel):
 
 
 class ShareShift(FigureModel):
-    """How far the shares of two releases lie apart, 0 to 1; what moved most comes first."""
+    """The distance between the shares of two releases, 0 to 1; the largest change comes first."""
 
     distance: float | None
     before: NonNegativeInt
@@ -209,7 +207,7 @@ class ShareShift(FigureModel):
 
 
 class ReleaseComparison(FigureModel):
-    """What changed in what people ask: the release before, samples of both, and what moved."""
+    """The changes in what people ask since the previous release, and the samples of both."""
 
     name: str
     target: str | None
@@ -221,7 +219,7 @@ class ReleaseComparison(FigureModel):
 
 
 class MapPoint(FigureModel):
-    """A prompt on the map, and the cosine distance, 0 to 2, to the nearest of any reference."""
+    """A prompt on the map, and its cosine distance, 0 to 2, to the nearest reference prompt."""
 
     prompt_set: str
     id: str
@@ -231,7 +229,7 @@ class MapPoint(FigureModel):
 
 
 class NovelPrompt(FigureModel):
-    """A prompt far from every reference: its sample, the first words, the nearest one's words."""
+    """A prompt far from every reference: its sample, its first words, and the nearest prompt's."""
 
     id: str
     prompt: str
@@ -241,7 +239,7 @@ class NovelPrompt(FigureModel):
 
 
 class EmbeddingMap(FigureModel):
-    """Prompts and references in the plane of the two main directions, and how far they lie."""
+    """Prompts and references in the plane of their two principal components."""
 
     points: tuple[MapPoint, ...]
     explained: tuple[float, float]
@@ -251,7 +249,7 @@ class EmbeddingMap(FigureModel):
 
 
 class Example(FigureModel):
-    """Words of a post: its address, when it was posted (ISO 8601, UTC), its first characters."""
+    """A quote from a post: its URL, its time (ISO 8601, UTC) and its first characters."""
 
     post_url: str | None
     time: str | None
@@ -279,7 +277,7 @@ class WordCloud(FigureModel):
 
 
 class Workaround(FigureModel):
-    """A comment that speaks of success where another one spoke of a failure."""
+    """A comment about success after another comment named a failure."""
 
     id: str
     prompt: str | None
@@ -300,7 +298,7 @@ class Interaction(FigureModel):
 
 
 class DayCount(FigureModel):
-    """Posts of one day, 0:00 to 24:00 UTC."""
+    """The posts of one day, 0:00 to 24:00 UTC."""
 
     date: str
     since_release: int
@@ -314,7 +312,7 @@ class Activity(FigureModel):
 
 
 class FunnelStep(FigureModel):
-    """One stage of the build (figure 2): what it read and made, and what it lost by reason."""
+    """One stage of the build (figure 2): rows read and kept, and rows lost by reason."""
 
     stage: str
     rows_in: NonNegativeInt
@@ -325,7 +323,7 @@ class FunnelStep(FigureModel):
 
 
 class Analysis(SummaryMixin, FigureModel):
-    """All of it; `not_fetched` are sets that the Hub did not give, with the reason in a line."""
+    """The whole analysis; `not_fetched` are sets missing from the Hub, each with the reason."""
 
     format: Literal[1] = 1
     name: str
@@ -340,7 +338,7 @@ class Analysis(SummaryMixin, FigureModel):
     near_duplicates: AnalysisPart[tuple[SetDuplicates, ...]]
     perplexity: AnalysisPart[tuple[SetPerplexity, ...]]
     tasks: AnalysisPart[TaskAnalysis]
-    # An analysis that an older version wrote has no such parts.
+    # Analyses of older versions lack these parts.
     open_tasks: AnalysisPart[TaskPhraseAnalysis] = AnalysisPart.omit(NotAnalyzed.NO_PHRASES)
     since: AnalysisPart[ReleaseComparison] = AnalysisPart.omit(NotAnalyzed.NO_RELEASE_BEFORE)
     embedding_map: AnalysisPart[EmbeddingMap]
@@ -356,16 +354,15 @@ class Analysis(SummaryMixin, FigureModel):
 
 
 def read_analysis(path: Path) -> Analysis | None:
-    """Reads `analysis.json`; null where there is none."""
     return read_figures(path, Analysis, "analyze")
 
 
 def read_figures(path: Path, model: type[FiguresT], verb: str) -> FiguresT | None:
-    """Reads a file of figures; null where there is none, one line where it is damaged."""
+    """Read a file of figures; null where there is none, an error where it is damaged."""
     try:
         return model.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except ValidationError as error:
-        message = describe_first_error(error, str(path), model)
+        message = first_error(error, str(path), model)
         raise RunError(f"{message}: run `echo-hf {verb}` again") from None

@@ -1,4 +1,4 @@
-"""Tasks, by kind and in free words: which there are, who wins, which are new (figures 1 and 3)."""
+"""Analyze tasks, by kind and in free words: frequencies, win rates, new ones (figures 1 and 3)."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import win_rate
 from echo_hf.systems.benchmark import Benchmark
-from echo_hf.tables import RATINGS
+from echo_hf.tables import RATINGS, SampleRow
 
-SampleRow = Mapping[str, Any]
-NO_IMAGE = "0" * 64  # the stage asks how many images there are, not what they show
+NO_IMAGE = "0" * 64  # the stage counts images, and does not look at them
 
 
 def count_tasks(
@@ -52,17 +51,16 @@ def count_tasks(
     no_references: str | None = None,
     engine: Mapping[str, Any] | None = None,
 ) -> AnalysisPart[result.TaskAnalysis]:
-    """Counts samples by task, and says which tasks reference sets lack."""
+    """Count samples by task, and find the tasks that reference sets lack."""
     by_task = Counter(sample["task"] or UNKNOWN for sample in samples)
     counts = []
     for task, number in sorted(by_task.items(), key=lambda pair: (-pair[1], pair[0])):
         known_sets = {} if task == UNKNOWN else references
-        # A task is absent from a set of which all prompts are known, and none is of it.
-        absent = (
-            name
-            for name, tally in known_sets.items()
-            if tally and not (tally[task] or tally[UNKNOWN])
-        )
+        # Absent are tasks without a prompt in a set of which every prompt's task is known.
+        absent = []
+        for name, tally in known_sets.items():
+            if tally and not (tally[task] or tally[UNKNOWN]):
+                absent.append(name)
         counts.append(
             result.TaskCount(
                 task=task,
@@ -72,25 +70,23 @@ def count_tasks(
                 absent_from=tuple(absent),
             )
         )
-    counted = result.TaskAnalysis(
-        counts=tuple(counts), rates=tuple(rates), no_references=no_references
-    )
-    return AnalysisPart(found=counted, definition={"engine": engine and dict(engine)})
+    figures = {"counts": tuple(counts), "rates": tuple(rates), "no_references": no_references}
+    definition = {"engine": engine and dict(engine)}
+    return AnalysisPart(found=result.TaskAnalysis(**figures), definition=definition)
 
 
 def compute_run_rates(
     benchmark: Benchmark, folder: RunFolder, samples: Sequence[SampleRow], **options: Any
 ) -> list[result.TaskRate]:
-    """Win rates by task of every split, computed as told; none where nothing is rated."""
+    """Compute the win rates of every split by task; empty where nothing is rated."""
     if not (folder.root / f"{RATINGS.name}.parquet").exists():
         return []
     tables = read_run(benchmark, folder)
     task_of = {sample["id"]: sample["task"] or UNKNOWN for sample in samples}
     rates: list[result.TaskRate] = []
     for split in tables.tasks:
-        ratings, outputs = (
-            tables.select_split(rows, split) for rows in (tables.ratings, tables.outputs)
-        )
+        ratings = tables.select_split(tables.ratings, split)
+        outputs = tables.select_split(tables.outputs, split)
         if ratings is not None:
             rates += compute_task_rates(split, ratings, outputs, task_of, **options)
     return rates
@@ -107,7 +103,7 @@ def compute_task_rates(
     seed: int = 0,
 ) -> Iterator[result.TaskRate]:
     overall = ratings.filter(pc.equal(ratings["rubric"], RUBRIC))
-    # Of a sample that a judge was spared there is no vote.
+    # Samples that some judge was spared have no vote.
     spared = overall.filter(pc.equal(overall["outcome"], Unrated.NOT_NEEDED.value))["sample_id"]
     voted = pc.invert(pc.is_in(overall["sample_id"], spared.unique()))
     overall = overall.filter(pc.and_(voted, pc.is_valid(overall["rating"])))
@@ -135,29 +131,26 @@ def compute_task_rates(
         )
 
 
-# The tasks of a reference set, counted, and the phrases of its prompts.
+# The task counts of a reference set, and the phrases of its prompts.
 ReferenceTasks = tuple[Counter[str], Sequence[str | None]]
 
 
 def read_reference_tasks(
     references: Sequence[PromptSet], options: AnalysisOptions, target: Target, folder: RunFolder
 ) -> list[ReferenceTasks]:
-    """By the answers of the config's engine, which the run's store keeps, else by plain rules.
+    """Read tasks from the stored answers of the config's engine, or guess them by rules.
 
     Rules tell a task as they do in the stage `feedback`, and know no phrases.
     """
     images, choice = {set_.name: set_.inputs for set_ in options.references}, options.task_engine
+    set_tasks = list[ReferenceTasks]()
     if choice is None:
-        return [
-            (
-                Counter(
-                    guess_task(prompt, images[set_.name]) or UNKNOWN for prompt in set_.prompts
-                ),
-                (),
-            )
-            for set_ in references
-        ]
-    stage, set_tasks = Feedback(target), list[ReferenceTasks]()
+        for set_ in references:
+            count = images[set_.name]
+            tasks = Counter(guess_task(prompt, count) or UNKNOWN for prompt in set_.prompts)
+            set_tasks.append((tasks, ()))
+        return set_tasks
+    stage = Feedback(target)
     with (
         make_engine(choice.kind, **choice.options) as engine,
         closing(folder.open_store()) as store,
@@ -186,13 +179,13 @@ def read_reference_tasks(
 
 
 NO_PHRASE = "none of its prompts has a phrase"
-MAX_LINKED = 5000  # phrases: each is compared with each
-MAX_LISTED = 10  # phrases of a group
-PhraseVectors = Any  # a row each, dense or sparse
+MAX_LINKED = 5000  # the clustering compares each phrase with each
+MAX_LISTED = 10  # phrases shown of a group
+PhraseVectors = Any  # a row for each phrase, dense or sparse
 
 
 class PhraseSpace(NamedTuple):
-    """Vectors of phrases, and the largest cosine distances, from 0 to 2, in a group and to one."""
+    """Vectors of phrases, and the largest cosine distances, 0 to 2, within a group and to it."""
 
     embed: Callable[[Sequence[str]], PhraseVectors]
     group_distance: float
@@ -202,7 +195,7 @@ class PhraseSpace(NamedTuple):
 
 @dataclass(frozen=True)
 class ComparedPhrases:
-    """Another set of prompts: their phrases, null where one has none, or why there are none."""
+    """Phrases of another set of prompts, null where a prompt has none; or why there are none."""
 
     name: str
     prompts: int
@@ -221,7 +214,7 @@ def group_task_phrases(
     compared: Sequence[ComparedPhrases] = (),
     embedding: EmbeddingOptions | None = None,
 ) -> AnalysisPart[result.TaskPhraseAnalysis]:
-    """Groups the phrases of samples, and says which groups other sets of prompts lack."""
+    """Group the phrases of samples, and find the groups that other sets of prompts lack."""
     counts = Counter(sample["task_phrase"] for sample in samples if sample["task_phrase"])
     if not counts:
         return AnalysisPart.omit(NotAnalyzed.NO_PHRASES)
@@ -229,17 +222,17 @@ def group_task_phrases(
         check_extra("open tasks", EXTRA, ("sklearn",))
     except MissingExtraError as error:
         return omit_for_error(error)
-    space = choose_space(
-        sorted({*counts, *(name for other in compared for name in other.counts)}), embedding
-    )
+    phrases = set(counts)
+    for other in compared:
+        phrases.update(other.counts)
+    space = choose_space(sorted(phrases), embedding)
     groups = group_phrases(counts, space)
     days: dict[str, list[datetime.date]] = defaultdict(list)
     for sample in samples:
         if moment := times.get((sample["post_urls"] or [None])[0]):
             days[sample["task_phrase"]].append(moment.astimezone(datetime.UTC).date())
-    sets = {
-        other.name: count_groups(groups, other.counts, space) for other in compared if other.counts
-    }
+    phrased = [other for other in compared if other.counts]
+    sets = {other.name: count_groups(groups, other.counts, space) for other in phrased}
     rows = []
     for index, group in enumerate(groups):
         size, own = sum(group.values()), sorted(day for phrase in group for day in days[phrase])
@@ -284,20 +277,20 @@ def group_task_phrases(
 
 
 def choose_space(phrases: Sequence[str], options: EmbeddingOptions | None) -> PhraseSpace:
-    """The vectors of a sentence encoder; where there is none, of the words and their letters."""
+    """Choose vectors of a sentence encoder, or else TF-IDF of words and letters."""
     instead = "no model is named as analysis.embedding"
     if options is not None:
         try:
             prompts = PromptSet("phrases", tuple(phrases), tuple(phrases))
             (vectors,), about = embed_prompts([prompts], options)
             at = {phrase: row for row, phrase in enumerate(phrases)}
-            # Of 158 phrases for 54 tasks, groups of them are 0.97 homogeneous, 0.96 complete.
+            # Chosen on 158 phrases for 54 tasks: groups are 0.97 homogeneous and 0.96 complete.
             return PhraseSpace(
                 lambda part: vectors[[at[phrase] for phrase in part]], 0.55, 0.4, about
             )
-        except Exception as error:  # of whatever the driver, memory or files are short
+        except Exception as error:  # loading or running a model may raise anything
             instead = str(omit_for_error(error).detail)
-    # Of the same phrases 0.97 and 0.89: the same in other words is told apart.
+    # On the same phrases 0.97 and 0.89: paraphrases end up in different groups.
     by = "TF-IDF of words but for common ones, and of runs of 3 to 5 letters in words"
     return PhraseSpace(vectorize, 0.7, 0.65, {"vectors": by, "instead_of": {"embedding": instead}})
 
@@ -309,22 +302,22 @@ def vectorize(phrases: Sequence[str]) -> PhraseVectors:
 
     letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(3, 5), sublinear_tf=True)
     words = TfidfVectorizer(stop_words="english", sublinear_tf=True)
-    # It refuses to have nothing to count.
+    # The vectorizer raises an error where only stop words are left.
     kinds = [letters, *([words] if any(map(words.build_analyzer(), phrases)) else [])]
     return make_pipeline(make_union(*kinds), Normalizer()).fit_transform(phrases)
 
 
 def group_phrases(counts: Mapping[str, int], space: PhraseSpace) -> list[dict[str, int]]:
-    """Groups of phrases with their counts, in each the most central phrase first."""
+    """Group phrases with their counts, in each group the most central phrase first."""
     from sklearn.metrics.pairwise import cosine_distances
 
-    phrases = sorted(counts)  # so that their order among the samples counts for nothing
+    phrases = sorted(counts)  # sorted, so that the order of samples does not matter
     vectors, weights = space.embed(phrases), np.array([counts[phrase] for phrase in phrases])
     labels = _label_phrases(phrases, vectors, weights, space)
     groups = []
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
-        # Rounded: equal sums differ in their last bits. The first of them is the first by text.
+        # Rounded, since equal sums differ in their last bits; ties go to the first by text.
         sums = (cosine_distances(vectors[rows]) @ weights[rows]).round(6)
         names = dict.fromkeys(phrases[row] for row in [rows[sums.argmin()], *rows])
         groups.append({name: counts[name] for name in names})
@@ -346,9 +339,7 @@ def _label_phrases(
             n_clusters=None,
             metric="precomputed",
             linkage="complete",
-            distance_threshold=np.nextafter(
-                space.group_distance, 2
-            ),  # at it, two are still together
+            distance_threshold=np.nextafter(space.group_distance, 2),  # inclusive
         )
         labels[linked] = clustering.fit_predict(cosine_distances(vectors[linked]))
     closest = find_nearest(vectors[rare], vectors[linked])
@@ -360,7 +351,7 @@ def _label_phrases(
 def count_groups(
     groups: Sequence[Iterable[str]], others: Mapping[str, int], space: PhraseSpace
 ) -> tuple[set[int], Counter[int]]:
-    """The groups that another set has, and its prompts by their nearest group."""
+    """Return the groups that another set has, and the number of its prompts by nearest group."""
     own = [(index, phrase) for index, group in enumerate(groups) for phrase in group]
     phrases = sorted(others)
     vectors = space.embed([*(phrase for _, phrase in own), *phrases])
@@ -371,4 +362,5 @@ def count_groups(
     for phrase, distance, place in zip(phrases, closest.distance, closest.place, strict=True):
         if distance <= space.near_distance:
             counts[own[place][0]] += others[phrase]
-    return {index for (index, _), is_close in zip(own, is_near, strict=True) if is_close}, counts
+    present = {index for (index, _), is_close in zip(own, is_near, strict=True) if is_close}
+    return present, counts

@@ -1,4 +1,4 @@
-"""A worker that draws with BAGEL, run by the Python of BAGEL's own environment.
+"""Worker that draws with BAGEL, run by the Python of BAGEL's own environment.
 
     python bagel.py --weights models/BAGEL-7B-MoT
 
@@ -38,7 +38,7 @@ EDIT = {
     "cfg_interval": [0.0, 1.0],
     "cfg_renorm_type": "text_channel",
 }
-# Layers between which tensors pass outside of `forward`, so that they need one device.
+# Layers that exchange tensors outside of `forward`, and so need the same device.
 SAME_DEVICE_LAYERS = (
     "language_model.model.embed_tokens",
     "time_embedder",
@@ -51,14 +51,16 @@ SAME_DEVICE_LAYERS = (
 
 
 def main() -> None:
-    """Loads the model, says so, and answers requests until there are no more."""
+    """Load the model, announce it, and answer requests until the input ends."""
     parser = argparse.ArgumentParser(description="Draws with BAGEL for echo-hf.")
     parser.add_argument("--weights", required=True, help="folder of ByteDance-Seed/BAGEL-7B-MoT")
     parser.add_argument("--memory", help="most memory of a GPU that is used, such as 40GiB")
     options = parser.parse_args()
     sys.path.insert(0, str(Path.cwd()))
     answers = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr):  # what libraries print is no line of the protocol
+    with contextlib.redirect_stdout(
+        sys.stderr
+    ):  # libraries may print, and the protocol has stdout for itself
         inferencer = load(options.weights, options.memory)
         hello = {"echo_hf_worker": 1, "name": "bagel", "version": VERSION}
         print(json.dumps({**hello, "determinism": DETERMINISM}), file=answers, flush=True)
@@ -69,7 +71,7 @@ def main() -> None:
 
 
 def answer_request(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """Draws what a request asks for, and saves it where it is asked for; gives all but the id."""
+    """Draw and save the image of a request; return the answer without its id."""
     parameters, paths, size = request["parameters"], request["inputs"], request["size"]
     unknown = sorted(set(parameters) - {"think", "text_to_image", "edit"})
     if unknown:
@@ -82,7 +84,7 @@ def answer_request(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
             return {"outcome": "unsupported", "code": "size", "text": text}
     try:
         return draw(inferencer, request)
-    except Exception as error:  # whatever it is, the next request may do
+    except Exception as error:  # the next request may succeed
         import torch
 
         if torch.cuda.is_available():
@@ -92,7 +94,7 @@ def answer_request(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def draw(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
-    """Draws with BAGEL's own arguments for the kind of task, changed as the parameters say."""
+    """Draw with BAGEL's own arguments for the kind of task, updated by the parameters."""
     import numpy
     import torch
     from PIL import Image, ImageOps
@@ -106,7 +108,7 @@ def draw(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
         arguments["image_shapes"] = (size["height"], size["width"])
     random.seed(seed)
     numpy.random.seed(seed)
-    torch.manual_seed(seed)  # that of every GPU, too
+    torch.manual_seed(seed)  # also seeds all GPUs
     torch.backends.cudnn.deterministic = True
     torch.backends.cudnn.benchmark = False
     with contextlib.ExitStack() as opened:
@@ -131,7 +133,7 @@ def draw(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(weights: str, memory: str | None) -> Any:
-    """BAGEL's `InterleaveInferencer` over all GPUs, with so much memory of each."""
+    """Load BAGEL's `InterleaveInferencer` over all GPUs, within a limit of memory for each."""
     from data.data_utils import add_special_tokens
     from data.transforms import ImageTransform
     from inferencer import InterleaveInferencer
@@ -144,7 +146,7 @@ def load(weights: str, memory: str | None) -> Any:
         model=_load_weights(_make_empty_model(weights, vae_config), weights, memory),
         vae_model=vae,
         tokenizer=tokenizer,
-        # Largest side, smallest side, and what sides are multiples of.
+        # Largest side, smallest side, and the number that sides are multiples of.
         vae_transform=ImageTransform(1024, 512, 16),
         vit_transform=ImageTransform(980, 224, 14),
         new_token_ids=new_token_ids,

@@ -91,7 +91,7 @@ def test_what_a_key_does(
     barred = SampleRanking((1, 2)).bar(0)
     assert barred == SampleRanking((None, 2), frozenset({0}))
     assert (barred.bar(0), barred.place(0, 2)) == (SampleRanking((None, 2)), SampleRanking((2, 2)))
-    assert SampleRanking((1, 2)).give_up().give_up() == SampleRanking((1, 2))
+    assert SampleRanking((1, 2)).toggle_impossible().toggle_impossible() == SampleRanking((1, 2))
 
 
 @given(rankings(), st.data())
@@ -174,7 +174,7 @@ def did(ranked: RankingApp, person: str, kind: str, **more: Any) -> tuple[Rankin
 
 
 def test_each_action_is_an_event_with_what_was_shown(three: RankingApp) -> None:
-    shown = [[one.system, one.output] for one in three.build_page("ann").outputs]
+    shown = [[one.system, one.image] for one in three.build_page("ann").outputs]
     did(three, "ann", "place", item=0, rank=1)
     did(three, "ann", "place", item=1, rank=2)
     first, second = three.log.read_events(APP)
@@ -288,7 +288,9 @@ def draw_of(
     table = pa.Table.from_pylist(made, OUTPUTS.schema)
     images = ImageStore(root(twelve) / "pictures")
     tasks = Benchmark(str(twelve / "benchmark")).tasks(images)
-    return draw_samples(table, tasks, images, draw=lambda *_: draw, seed=seed, splits=splits)
+    return draw_samples(
+        table, tasks, images, choose_count=lambda *_: draw, seed=seed, splits=splits
+    )
 
 
 def ids(draw: RankingDraw) -> list[str]:
@@ -310,7 +312,7 @@ def test_every_sample_is_drawn_as_often_as_any_other(twelve: Path) -> None:
     images = ImageStore(root(twelve) / "pictures")
     tasks, drawn = Benchmark(str(twelve / "benchmark")).tasks(images), Counter[str]()
     for seed in range(500):
-        some = {"draw": lambda *_: 4, "seed": seed, "splits": ["text_to_image"]}
+        some = {"choose_count": lambda *_: 4, "seed": seed, "splits": ["text_to_image"]}
         drawn.update(ids(draw_samples(table, tasks, images, **some)))
     assert len(drawn) == 12
     expected, left = 500 * 4 / 12, 1 - 4 / 12
@@ -360,7 +362,7 @@ def test_texts_of_posts_are_text_and_no_system_is_on_the_page(tmp_path: Path) ->
     assert (board_tag["data-subject"], board_tag["data-answer"]) == (HOSTILE, "5")
     assert not [name for name in ("zorblatt", "quixel", "2" * 64) if name in page]
     shown = [named["src"] for tag, named in found.tags if tag == "img"]
-    assert shown == ["/image/1", *(f"/image/{one.output[0]}" for one in view.outputs)]
+    assert shown == ["/image/1", *(f"/image/{one.image[0]}" for one in view.outputs)]
 
 
 def test_ranks_and_progress_are_shown(tmp_path: Path) -> None:
@@ -551,7 +553,7 @@ def test_what_cannot_be_drawn_or_served_is_refused(folder: Path, tmp_path: Path)
     both = CliRunner().invoke(app, ["rank", str(config), "--draw", "5", "--width", "0.1"])
     assert str(both.exception) == "--draw and --width both say how many samples: leave out one"
     with pytest.raises(RunError, match="can be reached from other machines"):
-        rank(ranks, place=ServerAddress("0.0.0.0", 0), ready=pytest.fail)  # noqa: S104 - what is refused
+        rank(ranks, server=ServerAddress("0.0.0.0", 0), on_ready=pytest.fail)  # noqa: S104 - what is refused
     alone = tmp_path / "alone"
     alone.mkdir()
     ranked_run(alone, systems=FEW[:1])
