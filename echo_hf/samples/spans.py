@@ -48,12 +48,8 @@ class SpanIndex:
 
     @cached_property
     def _text_tokens(self) -> list[tuple[list[str], list[int]]]:
-        tokens_and_starts = []
-        for text in self.texts:
-            matches = list(TOKEN.finditer(text))
-            tokens = [match.group() for match in matches]
-            tokens_and_starts.append((tokens, [match.start() for match in matches]))
-        return tokens_and_starts
+        texts = [list(TOKEN.finditer(text)) for text in self.texts]
+        return [([token[0] for token in text], [token.start() for token in text]) for text in texts]
 
     def split_prompt(self, prompt: str) -> list[TokenRun | None]:
         """Split a prompt into the longest runs, greedily from its start; null for a lone token."""
@@ -211,9 +207,10 @@ def list_insertions(spans: Iterable[SourceSpan]) -> list[str]:
 def repeats_source(texts: Iterable[str], sources: Iterable[SpanSource]) -> bool:
     """Return whether a text has three words in a row that a source has, too."""
     runs = {run for text in texts for run in _iterate_word_runs(text)}
-    if not runs:  # as for most texts: the sources need not be read
-        return False
-    return any(not runs.isdisjoint(_iterate_word_runs(source.text)) for source in sources)
+    # Most texts have no runs, and the sources need not be read.
+    return bool(runs) and any(
+        not runs.isdisjoint(_iterate_word_runs(source.text)) for source in sources
+    )
 
 
 def text_digest(text: str) -> str:
@@ -222,8 +219,7 @@ def text_digest(text: str) -> str:
 
 def _place_spans(text: str, sources: Sequence[SpanSource]) -> Iterator[tuple[int, int, SourceSpan]]:
     """Yield the spans of a text with their places in it; white space is as in the source."""
-    tokens = list(TOKEN.finditer(text))
-    at = 0
+    tokens, at = list(TOKEN.finditer(text)), 0
     for span in _cut_spans(text, tokens, [source.text for source in sources]):
         if span is None:
             at += 1
