@@ -20,7 +20,7 @@ from rich.text import Text
 from echo_hf._infra.text import clean, strip_controls
 
 DETAILS: ContextVar[bool] = ContextVar("details", default=False)  # whether `-v` asks for them
-MORE_OPTION = "-v"
+SEE_MORE = "-v"
 
 
 class PlainConsole(Console):

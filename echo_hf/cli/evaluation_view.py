@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, PlainConsole, make_table, say, say_under, show_table
+from echo_hf._infra.console import SEE_MORE, PlainConsole, make_table, say, say_under, show_table
 from echo_hf._infra.text import (
     clean,
     escape_markdown,
@@ -431,7 +431,7 @@ def show_analysis(console: PlainConsole, done: AnalysisResult) -> None:
         for what, detail in lacks.items():
             say_under(console, f"{what}:", clean(detail, MAX_REASON), "dim")
     elif lacks:
-        say(console, f"{pluralize(len(lacks), 'part')} not computed: {MORE_OPTION}", "dim")
+        say(console, f"{pluralize(len(lacks), 'part')} not computed: {SEE_MORE}", "dim")
     say(console, f"analysis: {done.path}; `echo-hf report` shows it")
 
 

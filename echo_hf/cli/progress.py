@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, say, say_under
+from echo_hf._infra.console import SEE_MORE, say, say_under
 from echo_hf._infra.text import clean, pluralize
 from echo_hf.builder.steps import STAGES, load_stage_class
 from echo_hf.pipeline.progress import ALREADY_REPORTED, ProgressListener
@@ -160,7 +160,7 @@ class TerminalProgress(ProgressListener):
         if others := losses[MAX_REASONS:]:
             other_rows = sum(len(loss.keys) for loss in others)
             reasons = pluralize(len(others), "other reason")
-            say(self.console, f"{other_rows:>9,} more, for {reasons}: {MORE_OPTION}", "dim")
+            say(self.console, f"{other_rows:>9,} more, for {reasons}: {SEE_MORE}", "dim")
 
     def list_headlines(self) -> list[str]:
         """Return the sentence of each stage that gives the figures of the paper."""

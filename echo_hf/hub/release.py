@@ -51,7 +51,7 @@ from echo_hf.hub.run_tables import released_models
 from echo_hf.images.embedded import check_embedded, read_embedded
 from echo_hf.images.loader import detect_format
 from echo_hf.images.store import DIGEST_PATTERN, ImageStore
-from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, run_in_forks
+from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, fork_map
 from echo_hf.pipeline.stage import table_bytes
 from echo_hf.pipeline.stage_runner import check_columns
 from echo_hf.tables import ADDED_COLUMNS, SAMPLES, Table, arrow_batches, get_rows
@@ -373,9 +373,7 @@ def _iterate_groups(
     cells: dict[str, list[Any]] = {column: [] for column in table.images}
     group: list[bytes] = []
     images = size = 0
-    for start, outcome in run_in_forks(
-        lambda: digest_rows, starts, processes, f"release of {name!r}"
-    ):
+    for start, outcome in fork_map(lambda: digest_rows, starts, processes, f"release of {name!r}"):
         chunk, digests, sizes = pa.ipc.open_stream(outcome[0]).read_all(), *outcome[1:]
         digests_by_column = {column: chunk[column].to_pylist() for column in table.images}
         group_start = 0

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, make_table, say, show_table
+from echo_hf._infra.console import SEE_MORE, make_table, say, show_table
 from echo_hf._infra.text import (
     clean,
     format_interval,
@@ -95,7 +95,7 @@ def show_board(console: Console, path: Path) -> None:
     shown_judges = {judge for rated in boards for judge in rated[results["protocol"]]["per_judge"]}
     _show_metrics(console, columns, _read_models(results)[0], shown_judges)
     if remaining := _list_rest(notes, unmeasured):
-        say(console, f"{remaining}: {MORE_OPTION}, or the report", "dim")
+        say(console, f"{remaining}: {SEE_MORE}, or the report", "dim")
 
 
 def show_win_rates(console: Console, path: Path) -> str:

@@ -111,7 +111,7 @@ class LocalRunner(Runner):
             # A table as it is would be sent with all that it is a slice of.
             return lambda numbers: table_bytes(own_stage(select_rows(dataset, numbers)))
 
-        for chunk, buffer in run_in_forks(
+        for chunk, buffer in fork_map(
             start_worker, batches, self.processes, f"stage {stage.name!r}"
         ):
             yield pa.ipc.open_stream(buffer).read_all()
@@ -121,7 +121,7 @@ class LocalRunner(Runner):
             self.watch.report_progress(stage.name, done, rate_text, len(dataset))
 
 
-def run_in_forks(
+def fork_map(
     begin: Callable[[], Callable[[ItemT], ResultT]],
     items: Iterable[ItemT],
     processes: int,

@@ -13,7 +13,7 @@ import pytest
 
 import echo_hf
 from echo_hf import metrics, scores
-from echo_hf._infra.summary import SummaryMixin, summarize_value
+from echo_hf._infra.summary import SummaryMixin, shorten
 from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.release import read_release
 from echo_hf.metrics import MetricResult, Unmeasured
@@ -128,4 +128,4 @@ def test_a_metric_of_many_samples_is_counted() -> None:
     ],
 )
 def test_values_are_short(value: object, shown: str) -> None:
-    assert summarize_value(value) == shown
+    assert shorten(value) == shown
