@@ -127,7 +127,7 @@ def _show_win_rates(console: Console, results: FigurePart) -> int:
         show_table(console, title, _board_table(boards, rated, systems), reasons)
     for rates in boards.values():
         remarks = [] if not any(rates["interval"].values()) else [*_list_reasons(rates)]
-        notes += len([*remarks, *describe_voted_samples(rates.get("definition", {}))])
+        notes += len([*remarks, *describe_voted(rates.get("definition", {}))])
     return notes
 
 
@@ -256,7 +256,7 @@ def show_scores(console: Console, path: Path) -> None:
             rates = rated[results["protocol"]]
             judges = ", ".join(judge_names(rates["per_judge"], results["failed_audit"], by_judge))
             title = f"{name}: win rate ({results['protocol']}), judged by {judges}"
-            notes = [*describe_voted_samples(rates.get("definition", {})), *_list_reasons(rates)]
+            notes = [*describe_voted(rates.get("definition", {})), *_list_reasons(rates)]
             uneven_rows = rated.get("uneven_coverage", ())  # missing in older files
             uneven = {row["system"] for row in uneven_rows}
             table = _split_table(rates, rated["tiers"]["tiers"], uneven, systems)
@@ -394,7 +394,7 @@ def _strength_table(strengths: FigurePart, anchors: FigurePart, systems: ModelsB
     return _system_table(strengths["strength"], systems, columns)
 
 
-def describe_voted_samples(definition: FigurePart) -> Iterator[str]:
+def describe_voted(definition: FigurePart) -> Iterator[str]:
     """Yield what win rates rest on where a judge rated only a part of the samples."""
     if estimate := definition.get("estimate"):
         rho2 = format_rounded(estimate["rho2"], 2)

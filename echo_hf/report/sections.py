@@ -12,12 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from echo_hf.judging.board import (
-    SIGNIFICANCE_LEVEL,
-    TEST_NAMES,
-    describe_voted_samples,
-    judge_names,
-)
+from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_voted, judge_names
 from echo_hf.metrics import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
 from echo_hf.report.analysis.result import PREVIOUS
@@ -103,7 +98,7 @@ def build_board(data: RunData) -> Markup:
             judges = ", ".join(judge_names(rates.per_judge, {}, data.results.judge_models))
             decisions = details.win_rate.decisions if details.win_rate else None
             notes = [f"Judged by {judges}.", _describe(rates, details)]
-            notes += [f"Here {sentence}." for sentence in describe_voted_samples(rates.definition)]
+            notes += [f"Here {sentence}." for sentence in describe_voted(rates.definition)]
             notes += _list_reasons(rates)
             if decisions:
                 notes.append(f"{decisions.summary.capitalize()}.")

@@ -32,8 +32,8 @@ from echo_hf.systems.images import (
     PixelSize,
     SentInput,
     add_image,
-    choose_size,
     nearest_size,
+    pick_size,
     unusable_image,
 )
 from echo_hf.systems.registry import register
@@ -247,7 +247,7 @@ class GoogleImages(HostedSystem[GoogleOptions]):
     def form(self, first_input: PixelSize | None) -> dict[str, Any]:
         options = self.options
         like = partial(nearest_size, choices=list(options.ratios))
-        size = choose_size(self.config.size, first_input, like)
+        size = pick_size(self.config.size, first_input, like)
         ratio = None if size is None else options.find_ratio(size)
         return {"aspect_ratio": ratio, "image_size": options.image_size}
 
