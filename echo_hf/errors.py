@@ -1,4 +1,4 @@
-"""What can go wrong by a user's doing; `EchoError` is the parent of all.
+"""Errors that users can cause and fix; `EchoError` is the base class of all.
 
 Each message is one line: what was wrong (the value), what was expected, what to do next. The
 command line prints it and exits with 2.
@@ -38,7 +38,7 @@ class ImageError(EchoError):
 
 
 class SpanError(EchoError):
-    """A span, as a release gives it, is no place in the text that it names."""
+    """A span of a release points to no place in the text that it names."""
 
 
 class EngineError(EchoError):
@@ -50,15 +50,15 @@ class UnusableAnswersError(EngineError):
 
 
 class UnknownSizeError(EngineError):
-    """How much memory an engine takes is not known here; nothing need be wrong with it."""
+    """The memory that an engine takes is unknown; the engine may work all the same."""
 
 
 class GenerationError(EchoError):
-    """A system under test is unknown, cannot be reached, or cannot do what was asked of it."""
+    """A system under test is unknown, unreachable, or cannot do what was asked."""
 
 
 class JudgeError(EchoError):
-    """A judge cannot be asked what was wanted, or had to be stopped."""
+    """A judge cannot be asked, or had to be stopped."""
 
 
 class StoreError(EchoError):
@@ -70,7 +70,7 @@ class RunError(EchoError):
 
 
 class ReviewError(EchoError):
-    """A reviewer's decision is about no sample of the run, or cannot be read."""
+    """A reviewer's decision names no sample of the run, or cannot be read."""
 
 
 class GoldError(EchoError):
@@ -82,7 +82,7 @@ class ScoreError(EchoError):
 
 
 class WeightsError(ScoreError):
-    """The weights of a measure's network are not here, and cannot be fetched."""
+    """The weights of a measure's network are missing and cannot be fetched."""
 
 
 class ReleaseError(EchoError):
@@ -90,7 +90,7 @@ class ReleaseError(EchoError):
 
 
 class HubError(EchoError):
-    """The Hub is out of reach, knows no such thing, or refuses what was asked of it."""
+    """The Hub is unreachable, knows no such thing, or refuses a request."""
 
 
 class MissingExtraError(EchoError):
@@ -105,13 +105,13 @@ class MissingExtraError(EchoError):
 
 
 def describe_install(extra: str) -> str:
-    """What brings the packages of an extra; the same on every machine, since results quote it."""
+    """Return how to install an extra; the same on every machine, as results quote it."""
     # Until an index has the name, it is anybody's to take there.
     return f'pip install "echo-hf[{extra}]", or ".[{extra}]" in a checkout'
 
 
 def unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> str:
-    """One line for a name that is not in a list, with the nearest name that is.
+    """Describe an unknown name in one line, with the nearest known name.
 
     Args:
         kind: What the name names, in the singular.

@@ -12,7 +12,7 @@ class Reason(StrEnum):
     meaning: str
 
     def __new__(cls, value: str, meaning: str = "") -> Reason:
-        """Makes a member that is its name and carries its meaning."""
+        """Make a member that equals its name and carries its meaning."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning
@@ -20,7 +20,7 @@ class Reason(StrEnum):
 
 
 class Status(StrEnum):
-    """What became of an input row: the values of the `_status` control column."""
+    """Statuses of input rows: the values of the `_status` control column."""
 
     KEPT = "kept"
     REJECTED = "rejected"
@@ -82,7 +82,7 @@ class MetricReason(Reason):
 
 
 class Outcome(StrEnum):
-    """What became of a task that was given to a system: the values of `outputs.outcome`."""
+    """Outcomes of a task that was given to a system: the values of `outputs.outcome`."""
 
     OK = "ok"
     REFUSED = "refused"
@@ -133,7 +133,7 @@ class BadImage(Reason):
 
 
 class ImageNotice(Reason):
-    """What was noticed about an image that could be loaded."""
+    """Notices about an image that could be loaded."""
 
     ANIMATED = "animated", "it has several frames; the first is taken"
     TRANSPARENT = "transparent", "it is transparent in places; the background is seen there"
@@ -383,12 +383,12 @@ UNUSABLE = frozenset(
 
 
 def count_unusable(counts: Mapping[str, int]) -> int:
-    """How many of what is counted by reason are answers that cannot be used."""
+    """Count the answers that cannot be used, given counts by reason."""
     return sum(counts.get(reason, 0) for reason in UNUSABLE)
 
 
 class Notice(Reason):
-    """What was noticed about a row that goes on."""
+    """Notices about a row that goes on."""
 
     FORGOTTEN = "forgotten", "a post whose removal was asked for; nothing of it is taken in"
     FORGOTTEN_LINK = "forgotten_link", "it answers or quotes a forgotten post, named by a hash"

@@ -1,4 +1,4 @@
-"""The tables that every part reads and writes: their columns, keys, and what each column means."""
+"""The tables that all rooms read and write: columns, keys, and each column's meaning."""
 
 from __future__ import annotations
 
@@ -41,8 +41,13 @@ UTC = Value("timestamp[us, tz=UTC]")
 ENGAGEMENT = dict.fromkeys(("likes", "views", "reposts", "replies", "bookmarks"), INTEGER)
 
 
+Row = Mapping[str, Any]
+PostRow = Mapping[str, Any]  # a row of `POSTS`, or of the posts in a thread
+SampleRow = Mapping[str, Any]  # a row of `SAMPLES`
+
+
 def remap_dataset(dataset: Dataset) -> Dataset:
-    """The same rows, their file mapped anew, so that no page of it counts as held any more."""
+    """Map a dataset's file anew, so that its pages no longer count as used memory."""
     remapped: Dataset = pickle.loads(pickle.dumps(dataset)) if dataset.cache_files else dataset  # noqa: S301
     return remapped
 
@@ -51,14 +56,13 @@ ROWS_PER_TAKE = 10_000
 
 
 def arrow_rows(dataset: Dataset, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of a dataset as they lie there: `with_format` copies and compares all features."""
+    """Return a dataset's rows without the copies that `with_format` makes of its features."""
     return get_rows(dataset, None, columns)
 
 
 def arrow_batches(
     dataset: Dataset, size: int, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """The rows of a dataset, so many at a time."""
     for start in range(0, len(dataset), size):
         yield get_rows(dataset, slice(start, start + size), columns)
 
@@ -68,7 +72,7 @@ def get_rows(
     numbers: slice | npt.NDArray[np.integer[Any]] | None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
-    """Rows of a dataset by their numbers, in that order; all for null."""
+    """Return rows of a dataset by number, in that order; all of them for null."""
     table = dataset.data.table.select(columns or dataset.column_names)
     if dataset._indices is not None:
         indices = dataset._indices.column(0)
@@ -85,7 +89,7 @@ def get_rows(
 
 
 def take_rows(table: pa.Table, positions: npt.NDArray[np.integer[Any]]) -> pa.Table:
-    """Rows of a table by their numbers, in that order, each taken from among some near by.
+    """Take rows of a table by number, in that order, from windows of nearby rows.
 
     Arrow joins all chunks of a column before it takes rows, which costs a copy of the whole, and
     may be more than a column can hold.
@@ -105,7 +109,7 @@ def take_rows(table: pa.Table, positions: npt.NDArray[np.integer[Any]]) -> pa.Ta
 
 
 class Column(NamedTuple):
-    """A column's type, its meaning in one sentence, and its type in a release where it has another.
+    """A column's type, its meaning, and its type in a release where that differs.
 
     Only images have another: a run names them by digest, a release holds them.
     """
@@ -132,7 +136,7 @@ class Table:
 
     @property
     def images(self) -> tuple[str, ...]:
-        """The columns that hold digests of images here, and the images themselves released."""
+        """Columns that hold image digests here, and the images themselves in a release."""
         return tuple(name for name, column in self.columns.items() if column.released is not None)
 
     @property
@@ -464,7 +468,7 @@ TABLES: Mapping[str, Table] = {
 
 
 def release_features() -> Features:
-    """Types of a released sample: those of `SAMPLES`, with images in place of digests."""
+    """Return the types of a released sample: `SAMPLES` with images in place of digests."""
     return SAMPLES.released_features
 
 

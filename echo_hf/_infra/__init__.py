@@ -1,1 +1,1 @@
-"""What many parts need and no user imports: retries, SQLite, folders, text."""
+"""Helpers that know nothing of benchmarks: retries, SQLite, folders, text, processes."""

@@ -1,4 +1,4 @@
-"""Write files and folders whole, so that a killed process leaves the old or the new; lock them."""
+"""Write files and folders atomically, and lock them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GC_THRESHOLD = 100_000
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
-    """A path beside a file; what is written there takes its place when the block ends."""
+    """Open a temporary path that replaces the file when the block ends without an error."""
     if not path.name:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     # Two writers have two; a takedown knows what killed ones have left by this ending.
@@ -51,7 +51,7 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 def store_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | None) -> Table:
-    """Rows as datasets keeps them: written to a file, which is mapped, or else in memory."""
+    """Store rows as datasets does: in a memory-mapped file, or in memory without a file."""
     import pyarrow as pa
     from datasets.table import InMemoryTable, MemoryMappedTable
 
@@ -72,7 +72,7 @@ def store_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | None
 
 
 def write_json(path: Path, value: Any, **options: Any) -> None:
-    """Writes a value whole, the same text each time."""
+    """Write a value atomically, as the same text each time."""
     text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False, **options)
     with replace_file(path) as partial:
         partial.write_text(text + "\n", "utf-8")
@@ -80,7 +80,7 @@ def write_json(path: Path, value: Any, **options: Any) -> None:
 
 @contextmanager
 def replace_folder(folder: Path, own_names: Collection[str] | None = None) -> Iterator[Path]:
-    """An empty folder that takes the place of `folder` when the block ends without an error."""
+    """Open an empty folder that replaces `folder` when the block ends without an error."""
     restore_folder(folder)
     if own_names is not None:
         check_replaceable(folder, own_names)
@@ -111,13 +111,13 @@ def check_replaceable(folder: Path, own_names: Collection[str]) -> None:
 
 
 def find_complete_folder(folder: Path) -> Path:
-    """Where to read a folder: itself, or the previous one while it is being replaced."""
+    """Return where to read a folder: the previous one while it is being replaced."""
     previous = _sibling_path(folder, "previous")
     return previous if previous.exists() and not folder.exists() else folder
 
 
 def restore_folder(folder: Path) -> None:
-    """Puts the previous folder back if its replacement was killed; for writers only."""
+    """Put the previous folder back if its replacement was killed; for writers only."""
     if (complete := find_complete_folder(folder)) != folder:
         complete.rename(folder)
 

@@ -1,4 +1,4 @@
-"""The bootstrap of every measure: whole samples are drawn anew, and the middle draws are kept."""
+"""The bootstrap of every measure: samples are redrawn whole, tails of the draws cut off."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ MIN_SAMPLES = 10
 MIN_SPREAD = 1e-12
 MAX_DRAWS = 1_000_000  # whose intervals no longer move; more is a slip
 CELLS_PER_BATCH = 250_000  # what a processor's cache holds
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 Interval = tuple[float, float]
 
 
@@ -27,7 +30,7 @@ def generator(seed: int) -> np.random.Generator:
 
 
 def draw_weights(samples: int, n_boot: int, seed: int) -> Iterator[NDArray[np.float32]]:
-    """How often each sample is drawn, in small batches."""
+    """Yield how often each sample is drawn, in small batches of draws."""
     if not isinstance(n_boot, int) or not 0 <= n_boot <= MAX_DRAWS:
         raise ScoreError(
             f"n_boot is {n_boot!r}: expected a whole number of draws up to {MAX_DRAWS}, such as "
@@ -45,7 +48,7 @@ def draw_weights(samples: int, n_boot: int, seed: int) -> Iterator[NDArray[np.fl
 
 
 def tail_share(tail: float, samples: int) -> float:
-    """The share of draws to cut off at one end; less where samples are few."""
+    """Return the share of draws to cut off at one end; less where samples are few."""
     from scipy.special import ndtr, stdtrit
 
     return float(ndtr(math.sqrt(samples / (samples - 1)) * stdtrit(samples - 1, tail)))
@@ -54,7 +57,7 @@ def tail_share(tail: float, samples: int) -> float:
 def compute_interval(
     draws: NDArray[np.float64], samples: int
 ) -> tuple[Interval | None, Unscored | None]:
-    """The interval of a value at 95 % from its bootstrap draws, as `widened` says."""
+    """Compute the 95 % interval of a value from its bootstrap draws, as `tail_share` says."""
     draws = draws[~np.isnan(draws)]
     if not len(draws):
         return None, Unscored.NO_DRAWS

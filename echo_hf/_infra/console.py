@@ -1,4 +1,4 @@
-"""The terminal that commands print to, and what they print alike."""
+"""The console that commands print to, and common ways to print."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MORE_OPTION = "-v"
 
 
 class PlainConsole(Console):
-    """Prints what posts and models wrote as it stands: what they write as markup is text.
+    """A console that shows markup in posts and answers as plain text.
 
     Attributes:
         details: Whether all is printed, and not only what answers the question of a verb.
@@ -37,7 +37,7 @@ class PlainConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterator[Segment]:
-        """The pieces that are printed, without control characters that are not of our own."""
+        """Yield the segments without control characters of other origin."""
         for piece in super().render(renderable, options):
             yield (
                 piece
@@ -46,7 +46,7 @@ class PlainConsole(Console):
             )
 
     def on_broken_pipe(self) -> None:
-        """Goes on in silence, and says so where errors are read."""
+        """Go on silently after a note on standard error."""
         self.quiet = True
         null_file = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null_file, sys.stdout.fileno())
@@ -58,7 +58,7 @@ class PlainConsole(Console):
 
 
 def make_console() -> PlainConsole:
-    """A terminal that obeys no text, without the progress bars of other libraries in between."""
+    """Make a plain console, and turn off the progress bars of datasets."""
     os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"  # read when it is imported
     if "datasets" in sys.modules:
         sys.modules["datasets"].disable_progress_bars()
@@ -66,12 +66,12 @@ def make_console() -> PlainConsole:
 
 
 def say(console: Console, line: str, style: str = "") -> None:
-    """Prints a line as it stands, and leaves its wrapping to the terminal."""
+    """Print a line as it is, and leave its wrapping to the terminal."""
     console.print(Text(line, style), soft_wrap=True)
 
 
 def print_marked(console: Console, mark: str, line: str, style: str = "") -> None:
-    """Prints a mark and a line, which wraps under its own first word.
+    """Print a mark and a line that wraps under its own first word.
 
     What goes into a file or a pipe stays in one line, so that it can be searched.
     """
@@ -92,7 +92,7 @@ def make_table(
     title: str | None = None,
     rows: Iterable[Iterable[str | Text]] = (),
 ) -> Table:
-    """A table without lines: numbers stand right, the first column and those of words left."""
+    """Make a table without lines: numbers right, the first column and text columns left."""
     table = Table(title=title and Text(title), title_justify="left", box=None, pad_edge=False)
     for number, heading in enumerate(headings):
         is_left = not number or heading in left
@@ -114,7 +114,7 @@ def show_table(console: Console, title: str, table: Table, notes: Iterable[str] 
 
 
 def print_json(payload: Mapping[str, Any]) -> None:
-    """Prints an object in one line; what is no number becomes null, other objects their text."""
+    """Print an object as one line of JSON; NaN becomes null, unknown types their text."""
     print(json.dumps(_to_json_value(payload), allow_nan=False))
 
 

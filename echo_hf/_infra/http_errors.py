@@ -1,4 +1,4 @@
-"""What a server's error, or its silence, means: try again, give up, a refusal, or the end."""
+"""Classify a server's errors: retry, give up, a refusal, or the end of all requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HttpResponse:
 
 
 class NoResponseError(RequestError):
-    """No response: a time limit, or a connection that was cut or, `unreached`, never made."""
+    """No response: a timeout, or a connection that was cut or (`unreached`) never made."""
 
     def __init__(self, text: str, code: str = "connection", *, unreached: bool = False) -> None:
         super().__init__(text, code)
@@ -60,12 +60,12 @@ class ApiError:
 
     @property
     def beginning(self) -> str:
-        """As much of the message as speaks of the error itself."""
+        """The part of the message that is about the error itself."""
         return self.message[:MAX_SEARCHED_CHARACTERS]
 
     @property
     def code(self) -> str:
-        """The one code that it goes by: the server's own, else its status."""
+        """Its single code: the server's own, else the status."""
         codes = [self.error.get(name) for name in ("code", "status", "type")]
         codes.append(as_mapping(self.error.get("innererror")).get("code"))
         return next((code for code in codes if isinstance(code, str) and code), str(self.status))
@@ -101,13 +101,13 @@ class ApiError:
         return ErrorKind.MAY_PASS if is_transient(self.status) else ErrorKind.FAILED
 
     def has_no_model(self, model: str) -> bool:
-        """Whether the server does not have a model, or the key may not know of it."""
+        """Return whether the server lacks the model, or hides it from this key."""
         if NO_MODEL in self.codes or f"{model} is not a valid model" in self.message:
             return True
         return self.status == 404 and self.is_structured and bool(MODEL_WORD.search(self.beginning))
 
     def find_advice(self, model: str, base_url: str, api_key_env: str | None) -> str | None:
-        """What a user mends whom no request would serve; null where others may do."""
+        """Return advice for an error that would meet every request; null for others."""
         variable = f"environment variable {api_key_env!r}"
         key = variable if api_key_env else "a variable that api_key_env names"
         advice = ADVICE.get(self.find_kind(model))
@@ -247,7 +247,7 @@ OTHER_CAUSES = re.compile(
 
 
 def is_refusal(error: ApiError) -> bool:
-    """Whether an error says that the content of the request is not answered."""
+    """Return whether an error says that the request's content is refused."""
     codes = {code.strip().lower().replace("-", "_") for code in error.codes}
     if error.flagged or codes & REFUSAL_CODES:
         return True
@@ -263,7 +263,7 @@ def is_refusal(error: ApiError) -> bool:
 
 
 def remove_quotations(text: str) -> str:
-    """A text without what it quotes, which a stranger may have written."""
+    """Remove quotations from a text, which a stranger may have written."""
     for quotation in QUOTATIONS:
         text = quotation.sub(" ", text)
     return text
@@ -274,7 +274,7 @@ UNREACHED_ERRORS = frozenset({"ConnectError", "ConnectTimeout", "ProxyError"})
 
 
 def get_response(error: Exception, base_url: str, timeout_s: float) -> HttpResponse:
-    """The response that a client raised its error of; where there was none, it raises why."""
+    """Return the response that caused a client's error; raise where there was none."""
     response = getattr(error, "response", None)
     if response is not None:
         return HttpResponse(response.status_code, response.headers, response.text)
@@ -297,7 +297,7 @@ def get_response(error: Exception, base_url: str, timeout_s: float) -> HttpRespo
 
 
 def iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and all that it came of, down to what the system said first."""
+    """Yield an error and all its causes, down to the first."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -1,4 +1,4 @@
-"""Read Parquet files that others may have written, in the memory that a limit allows.
+"""Read Parquet files from strangers, within memory limits.
 
 A file of a kilobyte may stand for gigabytes: its footer says how many rows and bytes there are, and
 one value that stands in each row is in memory once until it is known how large the rows are.
@@ -41,12 +41,12 @@ FIRST_SECOND, LAST_SECOND = (
 
 @dataclass(frozen=True)
 class ParquetRows:
-    """An opened file, whose footer says that it fits the limits.
+    """An open Parquet file whose footer fits the limits.
 
     Attributes:
         file: As Arrow reads it: texts as dictionaries.
         metadata: Its footer.
-        most_bytes: What all its rows may have in memory.
+        max_bytes: What all its rows may have in memory.
     """
 
     file: pq.ParquetFile
@@ -55,7 +55,7 @@ class ParquetRows:
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns by name and type, without what the file says beside them."""
+        """Its columns by name and type, without its metadata."""
         return read_schema(self.metadata)
 
     def iterate_batches(
@@ -66,7 +66,7 @@ class ParquetRows:
         *,
         check: bool = True,
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, so few at a time that they are in memory together.
+        """Yield the rows in batches that fit in memory.
 
         Where they are checked, texts are UTF-8, and times are such as Python has; anything else is
         an `ArrowException`.
@@ -97,7 +97,7 @@ class ParquetRows:
 def open_parquet(
     source: Path | BinaryIO, folder: Path | None = None, metadata: pq.FileMetaData | None = None
 ) -> Iterator[ParquetRows]:
-    """Opens a file, inside a folder where one is named; one that is open already is not closed."""
+    """Open a Parquet file, inside a folder if given; an open file object stays open."""
     with open_regular(source, folder) if isinstance(source, Path) else nullcontext(source) as file:
         metadata = metadata or _read_footer(file)
         texts = [leaf for leaf, is_text in _find_byte_leaves(metadata).items() if is_text]
@@ -109,7 +109,7 @@ def open_parquet(
 def read_parquet(
     source: Path | BinaryIO, folder: Path | None = None, columns: Sequence[str] | None = None
 ) -> pa.Table:
-    """All rows of a file, or some columns of them, those that it has."""
+    """Read a file, or those of the columns that it has."""
     with open_parquet(source, folder) as file:
         names = file.schema.names if columns is None else columns
         present = [name for name in names if name in file.schema.names]
@@ -121,12 +121,12 @@ def read_parquet(
 
 
 def read_schema(metadata: pq.FileMetaData) -> pa.Schema:
-    """The columns of a file by name and type, without what it says beside them."""
+    """Return a file's columns by name and type, without its metadata."""
     return metadata.schema.to_arrow_schema().remove_metadata()
 
 
 def read_footer(path: Path, folder: Path | None = None) -> pq.FileMetaData:
-    """What stands at the end of a file, once it is sure that it fits the limits."""
+    """Read a file's footer, after its size was checked."""
     with open_regular(path, folder) as file:
         return _read_footer(file)
 
@@ -164,7 +164,7 @@ def _check(place: str, count: int, limit: int, unit: str) -> None:
 
 
 def _find_byte_leaves(metadata: pq.FileMetaData) -> dict[str, bool]:
-    """The leaves that hold bytes, and which of them Arrow can read as dictionaries."""
+    """Return the leaves that hold bytes, and which of them Arrow can read as dictionaries."""
     leaves: dict[str, bool] = {}
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
@@ -178,7 +178,7 @@ def _find_byte_leaves(metadata: pq.FileMetaData) -> dict[str, bool]:
 
 
 def _measure_widest(metadata: pq.FileMetaData) -> int:
-    """The most bytes of a value of which Arrow makes no dictionary."""
+    """Return the most bytes of a value that Arrow reads without a dictionary."""
     deltas = {leaf for leaf, is_text in _find_byte_leaves(metadata).items() if not is_text}
     fixed = [metadata.schema.column(position) for position in range(metadata.num_columns)]
     widest = max((column.length or 0 for column in fixed), default=0)
@@ -202,7 +202,7 @@ def _split_batch(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _count_bytes(values: pa.Array) -> int:
-    """How many bytes values have where each stands for itself."""
+    """Count the bytes of values, each repetition counted."""
     arrow_type = values.type
     if pa.types.is_dictionary(arrow_type):
         lengths = pc.binary_length(values.dictionary)
@@ -224,7 +224,6 @@ def _is_list(arrow_type: pa.DataType) -> bool:
 
 
 def _strip_dictionaries(arrow_type: pa.DataType) -> pa.DataType:
-    """A type without the dictionaries in it."""
     if pa.types.is_dictionary(arrow_type):
         return arrow_type.value_type
     if pa.types.is_struct(arrow_type):

@@ -1,4 +1,4 @@
-"""Results as data frames and as plots, in which every value with an interval looks the same."""
+"""Results as data frames and plots, with intervals drawn the same everywhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_SYSTEMS = 8
 
 
 def get_axes(ax: Axes | None, rows: int = 6) -> Axes:
-    """The axes to draw into: those that are given, or new ones, which a notebook shows."""
+    """Return the given axes, or new ones."""
     if find_spec("matplotlib") is None:
         raise MissingExtraError("plot", "plot")
     from matplotlib import pyplot
@@ -36,7 +36,7 @@ def get_axes(ax: Axes | None, rows: int = 6) -> Axes:
 
 
 def draw_interval(ax: Axes, frame: DataFrame, value: str) -> bool:
-    """Draws a row's point at its index, and a bar where it has ends; the bar need not hold it."""
+    """Draw each row's point at its index, and its interval as a bar."""
     ax.plot(frame[value], frame.index, "o", color=DARK_COLOR)
     bounded = frame.dropna(subset=["low"]) if "low" in frame else frame[:0]
     ax.hlines(
@@ -59,7 +59,7 @@ def split_bounds(interval: Mapping[str, Interval | None]) -> dict[str, dict[str,
 
 
 class SystemValuesPlot(SummaryMixin, ABC):
-    """A result with a value for each system."""
+    """Mixin of results with a value for each system."""
 
     _label: ClassVar[str]
     _bar: ClassVar[str] = BAR_LABEL
@@ -67,7 +67,7 @@ class SystemValuesPlot(SummaryMixin, ABC):
 
     @abstractmethod
     def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
-        """Columns by name, each by system; the first is the value."""
+        """Return columns by name, each by system; the first is the value."""
 
     def _rows(self) -> list[dict[str, Any]]:
         columns = self._table_columns()
@@ -90,7 +90,7 @@ class SystemValuesPlot(SummaryMixin, ABC):
         return f"{type(self).__name__}({', '.join([*texts, *omitted])})"
 
     def to_pandas(self) -> DataFrame:
-        """One row for each system, the best first.
+        """Return one row for each system, the best first.
 
         Returns:
             A column `system`; then the value; `low` and `high`, the ends of its interval; and
@@ -123,7 +123,7 @@ class SystemValuesPlot(SummaryMixin, ABC):
         return frame
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draws a point for each system, the best on top, with a bar for its interval.
+        """Draw a point for each system, the best on top, with a bar for its interval.
 
         What has no value or no interval is named below the plot with the reason.
 

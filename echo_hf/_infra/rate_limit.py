@@ -1,4 +1,4 @@
-"""How much may begin in a minute, and how much is under way at a time."""
+"""Limit how much begins per minute, and how much runs concurrently."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_SLEEP_SECONDS = 3600.0
 
 
 class RateLimiter:
-    """Spreads what begins evenly over time, but for the share of `burst_s`, which may be early."""
+    """Spreads starts evenly over time, apart from a burst of `burst_s` seconds."""
 
     def __init__(
         self,
@@ -43,18 +43,18 @@ class RateLimiter:
             return start - self._burst_s
 
     def wait_seconds(self, place: float) -> float:
-        """Seconds until a place, as far as it is known now."""
+        """Return the seconds until a start time, as known now."""
         with self._lock:
             start = max(self._held_until, place + self._stood_still_s)
             return max(0.0, start - self._clock())
 
     def settle(self, amount: float) -> None:
-        """Counts what was more, or less when negative, than had been reserved."""
+        """Correct a reservation by what was used more, or less if negative."""
         with self._lock:
             self._free_at += amount * self._each_s
 
     def hold(self, seconds: float) -> None:
-        """Lets nothing begin for a while, because the server asks to wait."""
+        """Start nothing for a while, because the server asks to wait."""
         with self._lock:
             clock_time = self._clock()
             until = max(self._held_until, clock_time + max(0.0, seconds))
@@ -62,13 +62,13 @@ class RateLimiter:
             self._held_until = until
 
     async def wait(self, amount: float = 1.0) -> None:
-        """Waits for the next place, in a task."""
+        """Wait for the next start, in a task."""
         place = self.reserve(amount)
         while (seconds := self.wait_seconds(place)) > 0:
             await anyio.sleep(min(seconds, MAX_SLEEP_SECONDS))
 
     def wait_unless(self, stopped: Event, amount: float = 1.0) -> bool:
-        """Waits for the next place, in a thread; false where it is stopped before."""
+        """Wait for the next start, in a thread; false when stopped before."""
         place = self.reserve(amount)
         while not stopped.is_set() and (seconds := self.wait_seconds(place)) > 0:
             stopped.wait(min(seconds, MAX_SLEEP_SECONDS))
@@ -86,7 +86,7 @@ def run_concurrently(
     limit: int,
     thread: str,
 ) -> Generator[ResultT, None, None]:
-    """Yields what becomes of items, in any order; an error comes after what was done before it.
+    """Yield the results of items as they finish; an error comes after earlier results.
 
     Items are taken when there is room for them among the `most` under way, in a thread of this
     name. Closing the generator cancels those, closes what they share, and joins the thread.

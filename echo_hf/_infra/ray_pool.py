@@ -1,4 +1,4 @@
-"""Workers of a pool on the nodes of a Ray cluster: each is a process beside an actor of its own.
+"""Workers on the nodes of a Ray cluster: each is a process beside an actor of its own.
 
 The actor starts the process, hands it what comes and passes on what it says, so that a breakdown of
 the process is told as on one machine, and is another thing than the loss of its node. An actor that
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def connect_cluster(address: str) -> Iterator[bool]:
-    """A connection to a cluster; says whether it was started for this alone, on this machine."""
+    """Connect to a cluster; yields whether it was started for this process alone."""
     if find_spec("ray") is None:
         raise MissingExtraError("runner 'ray'", "ray")
     import ray
@@ -74,8 +74,9 @@ def connect_cluster(address: str) -> Iterator[bool]:
             else:  # nobody answers, or another version of Ray or Python does
                 message = " ".join(str(error).split())[:MAX_ERROR_CHARACTERS]
                 raise RunError(
-                    f"{place} is {address!r}, and no cluster can be used there ({message}): install "
-                    "the same versions on all nodes, and run `ray start --address=...` on each"
+                    f"{place} is {address!r}, and no cluster can be used there ({message}): "
+                    "install the same versions on all nodes, and run `ray start --address=...` on "
+                    "each"
                 ) from None
         with suppress(ValueError):  # in a thread, where it was not taken
             signal.signal(signal.SIGTERM, handler)  # Ray takes it
@@ -85,14 +86,14 @@ def connect_cluster(address: str) -> Iterator[bool]:
 
 
 def alive_nodes() -> dict[str, dict[str, Any]]:
-    """The nodes of the cluster that are alive, by their names."""
+    """Return the living nodes of the cluster by their ids."""
     import ray
 
     return {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
 
 
 def pin_to_node(function: Any, node: str, **options: Any) -> Any:
-    """A function or class that runs on this node and nowhere else."""
+    """Return a remote function or class that runs on this node only."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -101,7 +102,7 @@ def pin_to_node(function: Any, node: str, **options: Any) -> Any:
 
 
 def can_read_folder(token: str | bool) -> bool:
-    """Whether this machine sees the folder of a run: what was said of it, or it reads the file."""
+    """Return whether this machine can read the run's folder, by its token file."""
     if isinstance(token, bool):
         return token
     with suppress(OSError):
@@ -110,7 +111,7 @@ def can_read_folder(token: str | bool) -> bool:
 
 
 class _Packer(pickle.Pickler):
-    """Names files by their absolute paths, for a machine on which they may lie elsewhere."""
+    """Pickles paths as absolute ones, for a machine where the files may be elsewhere."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
@@ -134,7 +135,7 @@ class _Unpacker(pickle.Unpickler):
 
 
 class _NodeRelay:
-    """What an actor does on its node."""
+    """The actor on a node, which passes messages to and from the worker process."""
 
     def __init__(
         self, name: str, pickled: bytes, ahead: int, token: str | bool, folder: str
@@ -149,11 +150,11 @@ class _NodeRelay:
         self._worker.log = f"Ray's logs on {platform.node()}"
 
     def locate_node(self) -> tuple[str, bool]:
-        """How people call its node, and whether the files of the run are seen from there."""
+        """Return the node's name, and whether it sees the run's files."""
         return platform.node(), self._is_shared
 
     def send(self, packed: PackedItems | None) -> None:
-        """Hands items to the process, with the paths of their files on this node."""
+        """Send items to the process, with the paths of their files on this node."""
         batch: ItemBatch = None
         if packed is not None:
             items, files = packed
@@ -165,7 +166,7 @@ class _NodeRelay:
             self._worker.send(batch)
 
     def read_messages(self, received: int) -> tuple[WorkerMessage, str | None]:
-        """What the process says next, and how it ended; what was said before has been taken."""
+        """Return the next messages, and how the process ended; earlier ones were received."""
         if received:
             with self._lock, suppress(OSError):
                 self._worker.allow_results(received)
@@ -175,7 +176,7 @@ class _NodeRelay:
             return [], self._worker.wait_for_end()
 
     def end_process(self) -> None:
-        """Ends the process and what it has started, which outlives an actor that is killed."""
+        """End the process and its children, which outlive a killed actor."""
         self._worker.kill()
         rmtree(self._copies, ignore_errors=True)
 
@@ -203,7 +204,7 @@ class _RayWorker(Worker):
         self._actor = nodes.actor.remote(name, pickled, *settings)
 
     def start(self) -> None:
-        node = self._actor.place.remote()
+        node = self._actor.locate_node.remote()
         if not self._get_result(node, ROOM_SECONDS):
             self._nodes.warn_of_room()
         self._node, self._is_shared = self._get_result(node)
@@ -217,7 +218,9 @@ class _RayWorker(Worker):
     def read_messages(self) -> WorkerMessage:
         import ray
 
-        pending = self._actor.heard.options(concurrency_group=READ_GROUP).remote(self._received)
+        pending = self._actor.read_messages.options(concurrency_group=READ_GROUP).remote(
+            self._received
+        )
         messages: WorkerMessage
         messages, self._ending = self._get_result(pending)
         self._received = len(messages)
@@ -240,7 +243,7 @@ class _RayWorker(Worker):
 
         if self._node:
             with suppress(EOFError):
-                self._get_result(self._actor.end.remote(), CONNECT_SECONDS)
+                self._get_result(self._actor.end_process.remote(), CONNECT_SECONDS)
         ray.kill(self._actor)
 
     def successor(self) -> Worker | None:
@@ -251,7 +254,7 @@ class _RayWorker(Worker):
         self._nodes.notice(remark)
 
     def _get_result(self, pending: Any, timeout: float | None = None) -> Any:
-        """What was asked for, null where it takes longer; an `EOFError` where the actor is gone."""
+        """Return a pending result; null on a timeout, `EOFError` where the actor is gone."""
         import ray
 
         try:
@@ -270,7 +273,7 @@ class _RayWorker(Worker):
 
 
 class RayNodes:
-    """The nodes of a cluster as the place of workers, of which each has its share of a node.
+    """Makes workers on the nodes of a cluster, each with its share of a node.
 
     Args:
         gpus: GPUs of a worker.
@@ -301,15 +304,15 @@ class RayNodes:
         return ray.remote(**share, concurrency_groups={SEND_GROUP: 1, READ_GROUP: 1})(_NodeRelay)
 
     def __call__(self, name: str, pickled: bytes) -> Worker:
-        """A worker, wherever there is room, or will be."""
+        """Make a worker, wherever there is or will be room."""
         return _RayWorker(self, name, pickled)
 
     def close(self) -> None:
-        """Removes what was put beside the results."""
+        """Remove the token file."""
         self._node_file.unlink(missing_ok=True)
 
     def pack_items(self, batch: list[tuple[int, bytes]], is_shared: bool) -> PackedItems:
-        """Items with the absolute paths of their files, and for a node apart the files."""
+        """Pack items with absolute paths; include the files for a node that does not see them."""
         items, paths = list[tuple[int, bytes]](), set[str]()
         for number, data in batch:
             packer = _Packer(buffer := io.BytesIO())
@@ -319,7 +322,7 @@ class RayNodes:
         return items, {} if is_shared else {path: self._put_file(path) for path in sorted(paths)}
 
     def warn_of_room(self) -> None:
-        """Says once, while no worker has begun, what a node would have to have."""
+        """Warn once, while no worker has begun, of the resources that a node needs."""
         with self._lock:
             if self.has_room or self._has_warned:
                 return
@@ -335,7 +338,7 @@ class RayNodes:
 
 
 def _put_in_cluster(path: str) -> Any:
-    """A file in the cluster's memory; null where it cannot be read, which is told there."""
+    """Put a file into the cluster's memory; null where it cannot be read."""
     import ray
 
     with suppress(OSError):

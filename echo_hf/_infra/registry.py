@@ -1,4 +1,4 @@
-"""What is found by name: ours, loaded when it is asked for, and what other packages bring."""
+"""A registry of named members: built-in ones, loaded on demand, and entry points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DecoratedT = TypeVar("DecoratedT")
 
 
 class Registry(Generic[MemberT, FactsT]):
-    """Members by name; `ours` are the modules that register our own, `group` entry points."""
+    """Members by name; `built_in` maps names to modules, `group` names the entry points."""
 
     def __init__(
         self,
@@ -62,11 +62,11 @@ class Registry(Generic[MemberT, FactsT]):
         return self.entries.setdefault(name, (loaded, None))[0]  # type: ignore[no-any-return]
 
     def find_known(self, name: str) -> MemberT | None:
-        """The member of a name, where it is ours or was found before."""
+        """Return a member that is built in or was found before."""
         return self._load_entry(name)[0]
 
     def facts(self, name: str) -> FactsT | None:
-        """What is known of a member, null of one from another package."""
+        """Return the facts registered with a member; null for one of another package."""
         return self._load_entry(name)[1]
 
     def _load_entry(self, name: str) -> tuple[MemberT | None, FactsT | None]:
@@ -77,7 +77,7 @@ class Registry(Generic[MemberT, FactsT]):
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What a member is for, and the extra and the importable packages that it needs."""
+    """Purpose of a member, and the extra and packages that it requires."""
 
     about: str = ""
     extra: str | None = None
@@ -85,7 +85,7 @@ class Requirements:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The packages that are not installed; none of them is imported to find out."""
+        """Packages that are not installed, found out without importing them."""
         missing = []
         for name in self.packages:
             with suppress(ModuleNotFoundError):  # of the package around it

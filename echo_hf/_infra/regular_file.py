@@ -1,4 +1,4 @@
-"""Read files that others may have written: regular files alone, inside their folder, not too large.
+"""Read files of strangers: only regular files, inside their folder, of limited size.
 
 To open a pipe or a device is to wait for ever or to read for ever, and a link may lead anywhere.
 """
@@ -16,7 +16,7 @@ for name in ("O_BINARY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"):  # not each s
 
 
 class RefusedFileError(OSError):
-    """A file that is not read, and why in a word: outside, irregular, too_large or unreadable."""
+    """A file that is not read; `code` says outside, irregular, too_large or unreadable."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -24,7 +24,7 @@ class RefusedFileError(OSError):
 
 
 def resolve_inside(path: Path, folder: Path | None) -> Path:
-    """Where a path ends, its links followed; links of huggingface_hub's cache stay in theirs."""
+    """Resolve a path and its links inside a folder, or inside huggingface_hub's cache."""
     try:
         target = path.resolve()
         if target.is_symlink():  # from Python 3.13 on, a circle of links stays as it is
@@ -47,7 +47,7 @@ def _allowed_roots(folder: Path) -> list[Path]:
 def open_regular(
     path: Path, folder: Path | None = None, *, max_bytes: int | None = None
 ) -> BufferedReader:
-    """Opens a regular file, inside a folder where one is named; a limit holds for all of it."""
+    """Open a regular file, inside a folder if given, up to `max_bytes` long."""
     target = resolve_inside(path, folder)
     _check_file(target.stat(), max_bytes)  # some devices do something when they are opened
     descriptor = os.open(target, OPEN_FLAGS)
@@ -68,7 +68,7 @@ def _check_file(status: os.stat_result, max_bytes: int | None) -> None:
 
 
 def read_regular(path: Path, folder: Path | None = None, *, max_bytes: int) -> bytes:
-    """What a regular file holds, inside a folder where one is named."""
+    """Read a regular file, inside a folder if given."""
     with open_regular(path, folder, max_bytes=max_bytes) as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:  # it grows, or says that it is empty

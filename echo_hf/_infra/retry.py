@@ -1,4 +1,4 @@
-"""When a failed request is sent again: what may pass, how long to wait, how often to try."""
+"""When to retry a failed request, how long to wait, and how often."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ResultT = TypeVar("ResultT")
 
 
 class RequestError(Exception):
-    """A request that came to nothing; another attempt may go better, after as long as is asked."""
+    """A failed request; another attempt may succeed, after `wait_s` seconds if given."""
 
     def __init__(
         self, text: str, code: str | None = None, *, again: bool = True, wait_s: float | None = None
@@ -32,7 +32,7 @@ class RequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often something is tried, and how long to wait in between."""
+    """How often to try, and how long to wait in between."""
 
     attempts: int
     backoff_s: float = 1.0  # before the second attempt at most; it doubles with each further one
@@ -42,14 +42,14 @@ class RetryPolicy:
     def call(
         self, function: Callable[[], ResultT], sleep: Callable[[float], None] = time.sleep
     ) -> ResultT:
-        """Calls until it succeeds, or no attempt is left: then the last error is raised."""
+        """Call until it succeeds or no attempt is left, then raise the last error."""
         return tenacity.Retrying(sleep=sleep, **self._build_rules())(function)
 
     async def call_async(self, function: Callable[[], Awaitable[ResultT]]) -> ResultT:
         return await tenacity.AsyncRetrying(sleep=anyio.sleep, **self._build_rules())(function)
 
     def can_retry(self, error: BaseException) -> bool:
-        """Whether another attempt may go better, and soon enough."""
+        """Return whether another attempt may succeed soon enough."""
         if not isinstance(error, RequestError):
             return isinstance(error, self.also)
         return error.again and (error.wait_s is None or error.wait_s <= self.longest_wait_s)
@@ -92,7 +92,7 @@ def parse_retry_after(headers: Mapping[str, str], clock_time: float | None = Non
 
 
 def read_server_time(headers: Mapping[str, str]) -> float:
-    """The time by the server's own clock, by which it tells others; this machine's without it."""
+    """Return the server's clock time from its headers, else this machine's."""
     return _parse_date(headers.get("date", "")) or time.time()
 
 

@@ -1,4 +1,4 @@
-"""Open the SQLite files of a run, all in one way: settings, format, tables, errors in one line."""
+"""Open a run's SQLite files: settings, format, tables, and errors in one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_VALUE_BYTES = 1 << 26  # of a stranger's file
 
 
 class Database:
-    """A file of one kind; a context manager that closes it, and it opens again when used.
+    """A SQLite file of one kind; leaving the context closes it, and it reopens when used.
 
     A frozen one is another run's that has ended, perhaps on a disk that many machines share: it is
     read, without locks or files beside it. It may be a stranger's: it has tables alone, which
@@ -45,7 +45,7 @@ class Database:
 
     @contextmanager
     def connect(self) -> Iterator[sqlite3.Connection]:
-        """The connection; what SQLite says of the file becomes what a user can do."""
+        """Open the connection; SQLite's errors become advice for the user."""
         try:
             if self._connection is None:
                 self._connection = self._connect()
@@ -67,7 +67,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """All that is written inside stays, or nothing of it does, whatever ends it."""
+        """Open a transaction: all of it is written, or nothing."""
         with self._write_lock, self.connect() as connection:
             connection.execute("begin immediate")
             try:
@@ -79,7 +79,7 @@ class Database:
 
     @contextmanager
     def erase(self) -> Iterator[sqlite3.Connection]:
-        """A transaction whose deletions take effect in the file's bytes as well."""
+        """Open a transaction whose deletions also overwrite the file's bytes."""
         with self.connect() as connection:
             connection.execute("pragma secure_delete = on")
             with self.write():
@@ -127,7 +127,7 @@ class Database:
         return connection
 
     def iterate_rows(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query, which end where they have more bytes than a frozen file."""
+        """Yield the rows of a query; refuse more bytes than a frozen file has."""
         max_bytes = self.path.stat().st_size if self.frozen else math.inf
         bytes_read = 0
         with self.connect() as connection:
@@ -141,7 +141,7 @@ class Database:
                 yield row
 
     def _check_tables(self, connection: sqlite3.Connection, own_tables: Set[str]) -> None:
-        """Refuses views, triggers and whatever else would compute something when it is read."""
+        """Refuse views, triggers and anything else that computes when it is read."""
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         connection.executescript(
             "pragma trusted_schema = off; pragma query_only = on; pragma cell_size_check = on"
@@ -193,7 +193,7 @@ class Database:
 
 
 def check_checkpointed(path: Path) -> None:
-    """Refuses a file of which a part still stands in the log beside it."""
+    """Refuse a file with changes that are still in its write-ahead log."""
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
         raise StoreError(
@@ -203,7 +203,7 @@ def check_checkpointed(path: Path) -> None:
 
 
 def open_scratch(schema: str) -> sqlite3.Connection:
-    """Tables for as long as the connection is open, in memory while they fit."""
+    """Open a temporary database, in memory while it fits."""
     connection = sqlite3.connect("", isolation_level=None)
     connection.executescript(f"pragma journal_mode = off; {schema}")
     return connection
@@ -212,7 +212,7 @@ def open_scratch(schema: str) -> sqlite3.Connection:
 def select_by_keys(
     connection: sqlite3.Connection, query: str, keys: Sequence[Any]
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query for any number of keys, which `{0}` in it stands for."""
+    """Yield the rows of a query for any number of keys, in place of its `{0}`."""
     for start in range(0, len(keys), MAX_VARIABLES):
         batch = keys[start : start + MAX_VARIABLES]
         parameters = {f"key{number}": key for number, key in enumerate(batch)}
@@ -222,7 +222,7 @@ def select_by_keys(
 
 
 def set_write_ahead(connection: sqlite3.Connection) -> None:
-    """Lets a file be read while it is written, waiting for other processes that hold it."""
+    """Switch to write-ahead logging, waiting for processes that hold the file."""
     deadline = time.monotonic() + MAX_WAIT_SECONDS
     while True:
         try:

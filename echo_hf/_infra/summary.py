@@ -1,4 +1,4 @@
-"""Results shown short: in a line where Python prints them, as a small table in a notebook."""
+"""Short representations of results: a line in Python, a small table in a notebook."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_ITEMS, MAX_CHARACTERS, MAX_ROWS = 4, 60, 50
 
 
 def summarize_value(value: object) -> str:
-    """A value in a few words: how many there are, where they are many or large."""
+    """Summarize a value in a few words: its size, where it is large."""
     if isinstance(value, Enum | Path):
         return summarize_value(str(value))
     if isinstance(value, str):
@@ -23,7 +23,9 @@ def summarize_value(value: object) -> str:
     if value is None or isinstance(value, int):
         return repr(value)
     if isinstance(value, Mapping) and _is_short(value.values()):
-        return f"{{{', '.join(f'{summarize_value(name)}: {summarize_value(item)}' for name, item in value.items())}}}"
+        pairs = value.items()
+        texts = [f"{summarize_value(name)}: {summarize_value(item)}" for name, item in pairs]
+        return f"{{{', '.join(texts)}}}"
     if isinstance(value, Sequence) and _is_short(value):
         return f"({', '.join(map(summarize_value, value))})"
     name = type(value).__name__
@@ -31,19 +33,19 @@ def summarize_value(value: object) -> str:
 
 
 def _is_short(items: Collection[object]) -> bool:
-    """Whether they are few, and numbers, words or pairs of them."""
+    """Return whether the items are few, and numbers, words or pairs of them."""
     parts = [part for item in items for part in (item if isinstance(item, tuple) else (item,))]
     plain = all(part is None or isinstance(part, int | float | str) for part in parts)
     return plain and len(items) <= MAX_ITEMS and len(parts) <= 2 * MAX_ITEMS
 
 
 class SummaryMixin:
-    """A result whose fields are shown by `brief`."""
+    """Mixin that shows a result's fields by `summarize_value`."""
 
     __slots__ = ()
 
     def _facts(self) -> dict[str, Any]:
-        """What is shown, by name."""
+        """Return what is shown, by name."""
         names = getattr(type(self), "model_fields", None) or [
             field.name
             for field in fields(self)  # type: ignore[arg-type] # of a dataclass, where not pydantic
@@ -51,7 +53,7 @@ class SummaryMixin:
         return {name: getattr(self, name) for name in names}
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        """The rows of the table; their keys are its heads."""
+        """Return the rows of the table; their keys are its headings."""
         return [{"": name, "value": value} for name, value in self._facts().items()]
 
     def __repr__(self) -> str:
@@ -61,7 +63,7 @@ class SummaryMixin:
         return f"{type(self).__name__}({facts})"
 
     def _repr_html_(self) -> str:
-        """The table that a notebook shows; all texts are escaped."""
+        """Return the table that a notebook shows; all texts are escaped."""
         rows = self._rows()
         heads = dict.fromkeys(name for row in rows for name in row)
         lines = ["".join(f"<th>{escape(name)}</th>" for name in heads)]

@@ -1,4 +1,4 @@
-"""Text for people: safe to print in a terminal or to show in Markdown, truncated, percentages."""
+"""Text for people: safe in terminals and Markdown, shortened, numbers formatted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_TEXT_CHARACTERS = 160
 
 
 def clean(text: str | None, limit: int = MAX_TEXT_CHARACTERS) -> str:
-    """Somebody's text, safe to print and no longer than asked."""
+    """Return untrusted text, safe to print and cut to a limit."""
     cleaned = remove_control_characters(" ".join((text or "").split()))
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
 
@@ -30,7 +30,7 @@ FOLDERS = re.compile(r"(?<![\w./:\\-])(?:~|[A-Za-z]:)?[/\\](?:[^\s/\\'\"]+[/\\])
 
 
 def remove_folders(text: str) -> str:
-    """A text without the folders of absolute paths; the names of files stay.
+    """Remove the folders of absolute paths from a text; file names stay.
 
     Examples:
         >>> without_folders("--weights=/data/mira/lumen.ckpt"), without_folders("models/lumen.ckpt")
@@ -43,7 +43,7 @@ MARK = re.compile(r"\[\.\.\. \d+ (?:characters|descriptions) left out\]")
 
 
 def shorten_texts(texts: Sequence[str | None], max_each: int, max_total: int) -> list[str | None]:
-    """Texts cut to one length, the greatest at which all of them fit; each says what it lost."""
+    """Cut texts to one length, the greatest at which all fit; each says what it lost."""
     lengths = sorted(min(len(text), max_each) for text in texts if text)
     limit, remaining = max_each, len(lengths)
     for length in lengths:
@@ -68,7 +68,7 @@ MIN_SECONDS = 2.0
 
 
 def format_rate(number: int, seconds: float) -> str:
-    """Formats a rate in parentheses; nothing where too little time went by.
+    """Format a rate in parentheses; empty where too little time went by.
 
     Examples:
         >>> pace(120, 10), pace(2, 30), pace(500, 0.1)
@@ -93,7 +93,7 @@ def format_interval(ends: tuple[float, float] | None, digits: int = 3) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A number from 0 to 1 in whole percent."""
+    """Format a number from 0 to 1 in whole percent."""
     return "-" if value is None else f"{100 * value:.0f} %"
 
 
@@ -102,7 +102,7 @@ def name_stand_in(name: str, in_place_of: str | None) -> str:
 
 
 def escape_markdown(text: object) -> str:
-    """Text that Markdown shows as it is, also in the cell of a table."""
+    """Escape text for Markdown, also in a table cell."""
     return re.sub(r"([\\`*_\[\]<>|&~$#])", r"\\\1", one_line(text))
 
 

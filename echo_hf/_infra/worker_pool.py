@@ -1,4 +1,4 @@
-"""One worker process a device: items go to whichever is free, and outlive a process that is lost.
+"""A pool of worker processes, one a device: items outlive a process that is lost.
 
 A service runs in each worker. It is given runs of numbered items, and yields each item's result, or
 an `EchoError` in its place. A run begins with the first item that comes and ends when no further
@@ -50,7 +50,7 @@ Inbox = SimpleQueue[tuple[int, bytes] | None]
 
 
 def visible_gpus() -> list[str]:
-    """What `CUDA_VISIBLE_DEVICES` calls each GPU that this process may use, in CUDA's order."""
+    """Return the GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them."""
     if find_spec("torch"):
         import torch
 
@@ -63,14 +63,14 @@ def visible_gpus() -> list[str]:
 
 
 def count_processes(devices: DeviceChoice) -> int:
-    """How many processes that will be; one for `all` of no GPUs, so that it can be planned."""
+    """Count the processes for devices; one for `all` of no GPUs, so that it can be planned."""
     if isinstance(devices, int):
         return devices
     return len(visible_gpus() if devices == "all" else devices) or 1
 
 
 def assign_gpus(devices: DeviceChoice, gpus: Sequence[str], gpus_each: int = 1) -> list[str | None]:
-    """What each process is to see in `CUDA_VISIBLE_DEVICES`; null for one on the processor."""
+    """Return each process's `CUDA_VISIBLE_DEVICES`; null for one on the processor."""
     numbers: Sequence[int] = range(len(gpus)) if devices == "all" else ()
     if isinstance(devices, int):
         numbers = range(devices)
@@ -81,9 +81,9 @@ def assign_gpus(devices: DeviceChoice, gpus: Sequence[str], gpus_each: int = 1) 
     if not is_available or len(numbers) % gpus_each:
         devices_shown = devices if isinstance(devices, int | str) else list(devices)
         raise ValueError(
-            f"{devices_shown!r}, and this machine shows {len(gpus) or 'no'} GPUs: expected all, at most as "
-            f"many, or numbers of theirs from 0 on, and a multiple of the {gpus_each} that a process "
-            "takes; without GPUs, a number of processes such as 2"
+            f"{devices_shown!r}, and this machine shows {len(gpus) or 'no'} GPUs: expected all, at "
+            f"most as many, or numbers of theirs from 0 on, and a multiple of the {gpus_each} that "
+            "a process takes; without GPUs, a number of processes such as 2"
         )
     if not gpus:
         return [None] * (len(numbers) // gpus_each)
@@ -95,7 +95,7 @@ def assign_gpus(devices: DeviceChoice, gpus: Sequence[str], gpus_each: int = 1) 
 
 
 class LostItemError(Exception):
-    """Worker processes ended at work on an item, the last one on it alone."""
+    """Worker processes ended while working on an item, the last one on it alone."""
 
     def __init__(self, losses: int = MAX_WORKER_CRASHES) -> None:
         super().__init__(f"{losses} worker processes ended while they were at it")
@@ -110,7 +110,7 @@ class _Job:
 
 
 class Worker(ABC):
-    """One worker of a pool, wherever it is."""
+    """One worker of a pool, on this or another machine."""
 
     is_ready = True
 
@@ -120,30 +120,30 @@ class Worker(ABC):
         self.thread = Thread()
 
     def start(self) -> None:  # noqa: B027 - a process takes them before it is there
-        """Waits until it takes items; an `EOFError` where it never will."""
+        """Wait until it takes items; `EOFError` where it never will."""
 
     @abstractmethod
     def send(self, batch: ItemBatch) -> None:
-        """Hands over numbered items, and null after the last; an `OSError` where it is gone."""
+        """Send numbered items, and null after the last; `OSError` where it is gone."""
 
     @abstractmethod
     def read_messages(self) -> WorkerMessage:
-        """What it says next, and soon, so perhaps nothing; an `EOFError` once it is gone."""
+        """Return its next messages, soon and perhaps none; `EOFError` once it is gone."""
 
     @abstractmethod
     def wait_for_end(self) -> str:
-        """Makes sure that it has ended, and says how it did."""
+        """Make sure that it has ended, and describe how."""
 
     @abstractmethod
     def kill(self) -> None:
-        """Ends it at once, and what it has started."""
+        """Kill it and its children at once."""
 
     def successor(self) -> Worker | None:
-        """What takes its place after an end that neither it nor its items are to blame for."""
+        """Make its replacement, where neither it nor its items caused its end."""
         return None
 
     def notice(self, remark: str) -> None:
-        """Says what became of it."""
+        """Report what became of it."""
         logger.warning("%s", remark)
 
 
@@ -152,7 +152,7 @@ WorkerFactory = Callable[[str, bytes], Worker]
 
 
 class ProcessWorker(Worker):
-    """A process of this machine, which may be so many results `ahead` of those that were `taken`.
+    """A worker process of this machine, at most `ahead` results before the received ones.
 
     It sees what is `visible` in `CUDA_VISIBLE_DEVICES`, and removes a folder `aside` when it is
     left alone.
@@ -181,11 +181,11 @@ class ProcessWorker(Worker):
         self.connection.send(batch)
 
     def allow_results(self, results: int) -> None:
-        """Lets it send so many further results."""
+        """Let it send so many further results."""
         self.connection.send(results)
 
     def read_messages(self, limit: int = 1) -> WorkerMessage:
-        """What it says next, if it says something soon."""
+        """Return its next messages, if any come soon."""
         if not self.connection.poll(POLL_SECONDS):
             # One that it has started may hold the connection open.
             if self.process.is_alive() or self.connection.poll():
@@ -206,19 +206,19 @@ class ProcessWorker(Worker):
         return signal_text if code < 0 else f"ended with status {code}, see {self.log}"
 
     def kill(self) -> None:
-        """Kills the process, and what it has started, which may outlive it."""
+        """Kill the process and its children, which may outlive it."""
         with suppress(ProcessLookupError, PermissionError):  # it has no session yet, or no more
             os.killpg(self.process.pid or 0, signal.SIGKILL)
         self.process.kill()
 
 
 def make_process_factories(devices: Sequence[str | None]) -> list[WorkerFactory]:
-    """A process of this machine for each device."""
+    """Return a factory of a local process for each device."""
     return [partial(ProcessWorker, visible) for visible in devices]
 
 
 class WorkerPool(Generic[ItemT, ResultT]):
-    """Workers with at most `depth` items at a time; they end with this process.
+    """Workers with at most `depth` items at a time each; they end with this process.
 
     An error before a worker's first answer is everybody's: the others would meet it too.
     """
@@ -244,11 +244,11 @@ class WorkerPool(Generic[ItemT, ResultT]):
 
     @property
     def alive(self) -> int:
-        """How many workers take items now."""
+        """Number of workers that take items now."""
         return sum(worker.is_ready for worker in self._workers)
 
     def submit(self, *items: ItemT) -> list[Future[ResultT]]:
-        """Hands over items that go to one worker, one after the other."""
+        """Submit items that go to one worker, one after the other."""
         jobs = [_Job(pickle.dumps(item)) for item in items]
         with self._lock:
             if self._pool_error is not None:
@@ -260,7 +260,7 @@ class WorkerPool(Generic[ItemT, ResultT]):
         return [job.future for job in jobs]
 
     def close(self) -> None:
-        """Ends the workers: those without an item by themselves, the others at once."""
+        """End the workers: idle ones by themselves, the others at once."""
         atexit.unregister(self.close)
         with self._lock:
             closed = self._error(f"{self._name}: its worker processes have been ended")
@@ -283,7 +283,7 @@ class WorkerPool(Generic[ItemT, ResultT]):
         worker.thread.start()
 
     def _dispatch(self) -> None:
-        """Gives what waits to the workers with the fewest items; a suspect is alone with one."""
+        """Send waiting items to the least busy workers; suspects run alone."""
         while self._pool_error is None and (self._suspects or self._waiting):
             free_workers = [
                 worker for worker in self._workers if worker.is_ready and self._has_room(worker)
@@ -308,7 +308,7 @@ class WorkerPool(Generic[ItemT, ResultT]):
         return len(worker.jobs) + len(self._waiting[0]) <= self.depth
 
     def _listen_to(self, worker: Worker) -> None:
-        """Takes what a worker says until it is gone."""
+        """Receive a worker's messages until it is gone."""
         error: EchoError | None = None
         try:
             worker.start()
@@ -390,7 +390,7 @@ def _fail_jobs(jobs: Sequence[_Job], error: Exception) -> None:
 def _run_worker(
     connection: Any, visible: str | None, pickled: bytes, ahead: int | None, scratch: Path | None
 ) -> None:
-    """What a worker does; nothing heavy is imported before it knows its device."""
+    """Run a worker process; nothing heavy is imported before its device is set."""
     os.setsid()  # Ctrl-C is for the run, which ends its workers itself
     if visible is not None:
         os.environ[VISIBLE_DEVICES] = visible
@@ -410,7 +410,7 @@ def _run_worker(
 
 
 def _listen(connection: Any, inbox: Inbox, room: Semaphore | None, scratch: Path | None) -> None:
-    """Takes items as they come, so that the run never waits for a worker at work."""
+    """Receive items as they come, so that the run never waits for a busy worker."""
     try:
         while (batch := connection.recv()) is not None:
             if room is not None and isinstance(batch, int):

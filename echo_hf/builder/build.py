@@ -97,9 +97,8 @@ class BuildRun:
         """Run the stages in order, each saved before the next begins."""
         asked_engines: dict[str, EngineChoice] = {}
         image_engines = list[tuple[str, Engine]]()
-        if (shard := self.config.shard) and until not in stages_until(
-            last_model_stage(self.config)
-        ):
+        shard, last = self.config.shard, last_model_stage(self.config)
+        if shard and until not in stages_until(last):
             raise RunError(
                 f"{self.config.name!r} is a part of {shard.of!r} and has no release: --shard "
                 f"{shard} goes on with it, `echo-hf merge` makes one of all parts"
@@ -120,14 +119,15 @@ class BuildRun:
             check_sees_images(engine, f"stage {name!r}")
         result: StageResult | None = None
         for name in stages_until(until):
-            result = (
-                self._collect()
-                if result is None
-                else self._run(name, remap_dataset(result.dataset))
-            )
-            names = ("dataset", "rejects", "quarantine")
+            if result is None:
+                result = self._collect()
+            else:
+                result = self._run(name, remap_dataset(result.dataset))
             result = replace(
-                result, **{part: remap_dataset(getattr(result, part)) for part in names}
+                result,
+                dataset=remap_dataset(result.dataset),
+                rejects=remap_dataset(result.rejects),
+                quarantine=remap_dataset(result.quarantine),
             )
             logger.info("%s", result.stats, extra=ALREADY_REPORTED)
             self.watch.report_result(result)
@@ -185,10 +185,8 @@ class BuildRun:
                     left_out_outputs = dict(facts.left_out.get("outputs", {}))
                     left_out_outputs[LeftOut.OUTPUT_NOT_CLEANED.value] = count
                     facts = replace(facts, left_out={**facts.left_out, "outputs": left_out_outputs})
-            processes = self.runner.processes
-            write_release(
-                self.folder.release, configs, self.folder.images, facts, processes=processes
-            )
+            folder, processes = self.folder, self.runner.processes
+            write_release(folder.release, configs, folder.images, facts, processes=processes)
             built_mark.write_text(built_from)
         return read_release(self.folder.release, self.folder.cache)
 
@@ -213,10 +211,8 @@ class BuildRun:
         description = {"read": self.stage("collect").describe(), "merge": PostMerge().describe()}
         if shard := self.config.shard:
             description["shard"] = shard.model_dump()
-        return {
-            **description,
-            "files": describe_files(self.config, self.folder.root / CRAWL_LEDGER_FILE),
-        }
+        files = describe_files(self.config, self.folder.root / CRAWL_LEDGER_FILE)
+        return {**description, "files": files}
 
     @property
     def _strips(self) -> bool:
@@ -290,16 +286,14 @@ class BuildRun:
         merged = run_stage(PostMerge(), collected, cache_dir=cache).dataset
         posts = arrow_rows(merged, ["url", "parent_url", "timestamp"])
         roots = find_roots(posts).dictionary_encode()
-        is_own = [
-            select_shard(root, shard.count) == shard.index for root in roots.dictionary.to_pylist()
-        ]
+        names = roots.dictionary.to_pylist()
+        is_own = [select_shard(root, shard.count) == shard.index for root in names]
         is_own_post = pa.array(is_own, pa.bool_()).take(roots.indices)
         other_urls = posts["url"].filter(pc.invert(is_own_post)).combine_chunks()
         placed = arrow_rows(collected, ["place", "url"])
         is_other = pc.is_in(placed["url"], other_urls)
-        inside, outside = (
-            placed["place"].filter(selected) for selected in (pc.invert(is_other), is_other)
-        )
+        inside = placed["place"].filter(pc.invert(is_other))
+        outside = placed["place"].filter(is_other)
         shutil.rmtree(cache, ignore_errors=True)
         places = arrow_rows(records, ["place"])["place"]
         needed = pc.or_(pc.is_in(places, inside), pc.invert(pc.is_in(places, outside)))
@@ -464,10 +458,10 @@ def summarize_reasons(results: Sequence[StageResult]) -> str:
         stage = result.stats.stage
         for reason_counts in (result.stats.rejected, result.stats.quarantined):
             counts.update({(stage, reason): count for reason, count in reason_counts.items()})
-        notices = arrow_rows(result.notices, ["_parent", "_reason"])
-        of_rows = zip(*(notices[name].to_pylist() for name in notices.column_names), strict=True)
+        notices = arrow_rows(result.notices, ["_parent", "_reason"]).to_pylist()
         # Count a row once, whatever the number of its notices.
-        rows = {(reason, tuple(parents)) for parents, reason in of_rows if reason in FOR_ANALYSIS}
+        rows = {(notice["_reason"], tuple(notice["_parent"])) for notice in notices}
+        rows = {(reason, parents) for reason, parents in rows if reason in FOR_ANALYSIS}
         counts.update((stage, reason) for reason, _ in rows)
     sentences = [
         f"{count:,} {reason} in {stage} ({STAGE_MEANINGS.get(reason, reason)})"
@@ -603,5 +597,5 @@ def open_run(
     ):
         if writes:
             folder.save_config(config)
-        run_arguments = (config, folder, engines, offline, watch, replay, place)
-        yield BuildRun(*run_arguments, again=again, keep_going=keep_going)
+        options = {"offline": offline, "again": again, "keep_going": keep_going}
+        yield BuildRun(config, folder, engines, watch=watch, replay=replay, runner=place, **options)

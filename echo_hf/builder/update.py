@@ -142,9 +142,9 @@ def explain_changes(run: BuildRun, stage: str | None = None) -> list[StageDiffer
             continue
         recorded, current = _flatten(record.describe), _flatten(run.describe(name))
         for field in sorted({*recorded, *current}):
-            was, is_now = recorded.get(field), current.get(field)
-            if was != is_now:
-                changes.append(StageDifference(name, field, _format(was), _format(is_now)))
+            old, new = recorded.get(field), current.get(field)
+            if old != new:
+                changes.append(StageDifference(name, field, _format(old), _format(new)))
     return changes
 
 
@@ -158,9 +158,8 @@ def _flatten(description: Mapping[str, Any]) -> dict[str, Any]:
     while pending:
         path, value = pending.pop()
         if isinstance(value, Mapping) and value:
-            pending += [
-                (f"{path}.{name}" if path else name, child) for name, child in value.items()
-            ]
+            prefix = f"{path}." if path else ""
+            pending += [(f"{prefix}{name}", child) for name, child in value.items()]
         else:
             values[path] = value
     return values

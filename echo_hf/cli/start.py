@@ -499,7 +499,6 @@ def _describe_source(config: SystemConfig, samples: Mapping[str, Dataset]) -> st
 
 
 def _read_posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path, bytes]]:
-    """Yield the first posted image of each of the first samples."""
     from echo_hf.config.checks import FOLDER_AND_TAG
     from echo_hf.hub.release import iterate_rows
     from echo_hf.images.embedded import read_embedded

@@ -25,12 +25,11 @@ from echo_hf.collect.fetch import (
     read_ledger,
 )
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.images.loader import BadImageError, is_large, load_rgb, open_image
+from echo_hf.images.loader import BadImageError, PixelSize, is_large, load_rgb, open_image
 from echo_hf.images.similarity import (
     BLOCKS,
     CHANNELS,
     BlockSignature,
-    PixelSize,
     SignatureIndex,
     compute_signature,
     has_same_details,

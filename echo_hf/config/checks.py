@@ -1,4 +1,4 @@
-"""Read YAML that a user wrote, and say in one line what is wrong with it."""
+"""Read YAML that users wrote, validate it, and describe errors in one line."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KEY_FORM = re.compile(
 
 
 def find_secrets(options: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
-    """Names of options that hold credentials: by their names, in addresses, or by their form."""
+    """Yield names of options that hold credentials, by name, address or form."""
     for name, value in options.items():
         if SECRET_NAME.search(str(name).replace("-", "_")):
             yield f"{prefix}{name}"
@@ -59,7 +59,7 @@ def find_secrets(options: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
 
 
 def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> str:
-    """The most telling of the errors in one line."""
+    """Describe the most telling validation error in one line."""
     errors = error.errors(include_url=False, include_context=False)
     # A misspelt key is also a missing one, and an item that cannot be read is also missing from
     # its list; its own message says more.
@@ -84,7 +84,7 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
 
 
 def _missing(errors: Sequence[Any]) -> str:
-    """All keys that are missing, since who adds one of them has to add the others too."""
+    """Name all missing keys, since who adds one has to add the others too."""
     keys = (error["loc"] for error in errors if error["type"] == "missing")
     names = [".".join(str(part) for part in key if part != "") for key in keys]
     *others, last = dict.fromkeys(names)
@@ -94,7 +94,7 @@ def _missing(errors: Sequence[Any]) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value as a message shows it, no longer than a line holds; never one with a secret."""
+    """Format a value for a message: short, and never a secret."""
     if isinstance(value, Mapping) and any(find_secrets(value)):
         return "a mapping that is not shown"
     text = repr(value)
@@ -120,7 +120,7 @@ def _known_keys(root: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
 
 
 def find_sections(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models that a value of a type may be, or hold."""
+    """Yield the models that a type may be, or hold."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in getattr(annotation, "__args__", ()):
@@ -128,7 +128,7 @@ def find_sections(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def match_pattern(pattern: str | re.Pattern[str], expected: str) -> AfterValidator:
-    """A check that the whole of a text has a form; the JSON Schema does not repeat it."""
+    """Return a validator that a text matches a pattern; the JSON Schema omits it."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -155,7 +155,7 @@ def _check_path(path: Path) -> Path:
 
 
 def check_distinct(members: Sequence[Any], reserved: Sequence[str] = ()) -> Any:
-    """Checks that no two items have one name, and none has one of ours."""
+    """Check that names are unique, and none of them reserved."""
     names = [*reserved, *(member.name for member in members)]
     duplicate = next((name for name in names if names.count(name) > 1), None)
     if duplicate is not None:
@@ -181,7 +181,7 @@ StrictInt = Annotated[int, Field(strict=True)]
 
 
 def expect_one_of(expected: str) -> WrapValidator:
-    """Says in one sentence what is expected where a value is none of several kinds."""
+    """Return a validator with one message for a value that fits none of several types."""
 
     def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -193,7 +193,7 @@ def expect_one_of(expected: str) -> WrapValidator:
 
 
 def check_unequal(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Checks that no value is there twice."""
+    """Check that no value occurs twice."""
     duplicate = next(
         (value for position, value in enumerate(values) if value in values[:position]), None
     )
@@ -225,7 +225,7 @@ Coordinates = Literal["abs_resized", "rel_1000", "rel_1", "rel_1000_yx"]
 
 
 class EngineChoice(BaseModel):
-    """Who answers: a kind of engine and its options, which the engine itself checks.
+    """A kind of engine and its options, which the engine itself checks.
 
     Attributes:
         kind: Name of the engine; `echo-hf engines` lists them.
@@ -245,7 +245,7 @@ class EngineChoice(BaseModel):
 
 
 def refuse_secrets(options: Mapping[str, Any]) -> None:
-    """Refuses options of which one holds a secret, and does not repeat it."""
+    """Refuse options that hold a secret, without repeating it."""
     secret = next(find_secrets(options), None)
     if secret is not None:
         raise ValueError(
@@ -269,7 +269,7 @@ IMPORTED = "imported"  # the status of what was not asked here
 
 
 class ModelIdentity(BaseModel):
-    """The model that answers to the name of a system or judge, and what of the paper it is."""
+    """The model behind the name of a system or judge, and its role in the paper."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -280,22 +280,22 @@ class ModelIdentity(BaseModel):
 
     @property
     def maker(self) -> str | None:
-        """Who made it, null where nobody says."""
+        """Its developer, null where unknown."""
         return None if (self.developer or UNKNOWN).casefold() == UNKNOWN else self.developer
 
     @property
     def in_place_of(self) -> str | None:
-        """The part of the paper whose place it takes, and which it is not."""
+        """The part of the paper that it substitutes for."""
         return self.stands_for if self.status == SUBSTITUTE else None
 
 
 def reduce_to_letters(name: str) -> str:
-    """A name without what is written in one way here and in another there."""
+    """Reduce a name to its letters and digits, to compare spellings."""
     return re.sub(r"[\W_]", "", name.casefold())
 
 
 def check_stand_in(name: str, answered_by: ModelIdentity, note: str | None, expected: str) -> None:
-    """Checks what a config says of the part of the paper that it stands for."""
+    """Check what a config says of the part of the paper that it stands for."""
     status, stands_for = answered_by.status, answered_by.stands_for
     if status == "current" and stands_for is not None:
         raise ValueError(
@@ -321,7 +321,7 @@ MAX_YAML_BYTES = 1 << 24
 
 
 def read_yaml(path: Path, kind: str, example: str) -> Any:
-    """Reads a YAML file without running anything in it; a key given twice is an error."""
+    """Read a YAML file without running anything in it; a repeated key is an error."""
     try:
         return parse_yaml(read_regular(path, max_bytes=MAX_YAML_BYTES).decode())
     except FileNotFoundError:
@@ -336,7 +336,6 @@ def read_yaml(path: Path, kind: str, example: str) -> Any:
 
 
 def parse_yaml(text: str) -> Any:
-    """Reads YAML text."""
     try:
         value = yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader
         json.dumps(value, default=str, skipkeys=True)  # which refuses what holds itself
@@ -356,7 +355,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         return node
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Merges as YAML says: of a list the earlier wins, not the later as in PyYAML 6.0.4."""
+        """Merge as YAML says: the earlier of a list wins, unlike in PyYAML 6.0.4."""
         merges = [value for key, value in node.value if key.tag == MERGE_TAG]
         node.value = [pair for pair in node.value if pair[0].tag != MERGE_TAG]
         merged = dict[tuple[str, str], Any]()
@@ -376,8 +375,8 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         if value.bit_length() > MAX_INTEGER_BITS:
             line, digits = node.start_mark.line + 1, f"{node.value[:20]}..."
             raise yaml.YAMLError(
-                f"line {line}: {digits!r} is an integer of {value.bit_length():,} bits, expected at "
-                f"most {MAX_INTEGER_BITS:,}: write text in quotation marks"
+                f"line {line}: {digits!r} is an integer of {value.bit_length():,} bits, expected "
+                f"at most {MAX_INTEGER_BITS:,}: write text in quotation marks"
             )
         return value
 

@@ -1,4 +1,4 @@
-"""What a config says of collecting: searches, columns of tables, fetching of images."""
+"""Config sections of collecting: searches, columns of tables, fetching of images."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ExpandLimits(Section):
 
 
 class Search(Section):
-    """What a platform is asked.
+    """The phases and limits of searching a platform.
 
     Attributes:
         phases: One after the other, or each with a `start` of its own.
@@ -108,7 +108,7 @@ class DateRange(NamedTuple):
 def phase_dates(
     phases: Sequence[Phase], released: datetime.date, place: str = ""
 ) -> list[DateRange]:
-    """The days of each phase; a phase without a start begins where the one before ends."""
+    """Return the dates of each phase; one without a start follows the phase before."""
     ranges: list[DateRange] = []
     start: datetime.date | None = released
     for number, phase in enumerate(phases):
@@ -116,8 +116,8 @@ def phase_dates(
         start = phase.start or start
         if start is None:
             raise ConfigError(
-                f"{phase_place} begins where the phase before ends, and that one has no end: give it "
-                "days or until, or this one a start"
+                f"{phase_place} begins where the phase before ends, and that one has no end: give "
+                "it days or until, or this one a start"
             )
         until = start + datetime.timedelta(phase.days) if phase.days else phase.until
         if until is not None and until <= start:

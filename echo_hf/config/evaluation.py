@@ -1,4 +1,4 @@
-"""What a config says of evaluation: systems, judges, options of the metrics and of the analysis."""
+"""Config sections of evaluation: systems, judges, metrics and analysis."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class AnalysisOptions(Section):
         return check_distinct(references, [OWN_NAME])
 
     def resolve_paths(self, folder: Path) -> AnalysisOptions:
-        """The same options, with files below a folder, and models that are folders there."""
+        """Resolve files and model folders relative to a folder."""
         references = tuple(
             reference.model_copy(update={"path": tuple(folder / file for file in reference.path)})
             for reference in self.references
@@ -402,7 +402,7 @@ class MetricsOptions(Section):
 
 
 class EvaluationBase(Section):
-    """The part of a config that measures systems on a benchmark.
+    """The part of a config that evaluates systems on a benchmark.
 
     Attributes:
         name: Names the run's folder and, for a benchmark, the release's tag.
@@ -445,13 +445,13 @@ class EvaluationBase(Section):
         return self._file is not None and self.name != self._name
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same, wherever they were read from."""
+        """Return whether both say the same, wherever they were read from."""
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     __hash__ = None  # type: ignore[assignment]
 
     def read_from(self, path: Path) -> Self:
-        """The same, with its file and what is relative to it."""
+        """Return a copy with its file, and paths resolved relative to it."""
         path = path.resolve()
         runs = self.runs and (path.parent / self.runs).resolve()
         copy = self.model_copy(update={"runs": runs})
@@ -468,19 +468,20 @@ class EvaluationBase(Section):
         for judge in (judge for judge in self.judges if judge.share < 1):
             if self.protocol == "published":
                 raise ValueError(
-                    f"judge {judge.name!r} has share {judge.share:g}, which protocol 'published' does "
-                    "not know: leave it out, or write protocol: corrected"
+                    f"judge {judge.name!r} has share {judge.share:g}, which protocol 'published' "
+                    "does not know: leave it out, or write protocol: corrected"
                 )
             for rubric in judge.rubrics:
                 if not any(rubric in other.rubrics and other.share == 1 for other in self.judges):
                     raise ValueError(
-                        f"judge {judge.name!r} has share {judge.share:g}, and nobody rates all samples "
-                        f"by {rubric!r}: expected a judge with this rubric and without share"
+                        f"judge {judge.name!r} has share {judge.share:g}, and nobody rates all "
+                        f"samples by {rubric!r}: expected a judge with this rubric and without "
+                        "share"
                     )
         return self
 
     def run_by(self, kind: str | None) -> Self:
-        """The same with another kind of runner; null for its own."""
+        """Return a copy with another kind of runner; null for its own."""
         if kind is None or kind == self.runner.kind:
             return self
         if kind not in (kinds := get_args(RunnerOptions.model_fields["kind"].annotation)):
@@ -489,7 +490,7 @@ class EvaluationBase(Section):
 
 
 class EvaluationConfig(EvaluationBase):
-    """Systems on a benchmark that is there already.
+    """Evaluates systems on an existing benchmark.
 
     Attributes:
         benchmark: Folder of a release, or `ORGANISATION/NAME@TAG` on the Hub.
@@ -502,7 +503,7 @@ EXAMPLE_FILE = "eval_configs/references/figure3.yaml"
 
 
 def load_named_files(data: Any, folder: Path) -> Any:
-    """A config's data with the content of the files of systems, judges and references it names."""
+    """Replace the named files of systems, judges and references by their content."""
     data = load_shared(data, "systems", read_system, folder)
     data = load_shared(data, "judges", read_judge, folder)
     analysis = data.get("analysis") if isinstance(data, dict) else None

@@ -59,7 +59,7 @@ class Config(EvaluationBase):
 
 
 def load_config(config: Config | Path | str) -> Config:
-    """Reads a config file; a config that is read already stays as it is.
+    """Read a config file; a config that is read already stays as it is.
 
     Args:
         config: A YAML file; the paths in it are relative to its folder. `eval_configs/...` that is
@@ -81,7 +81,7 @@ def load_config(config: Config | Path | str) -> Config:
 
 
 def parse_config(data: Any, place: str) -> Config:
-    """Checks a config that is already data."""
+    """Validate a config that is already data."""
     if not isinstance(data, dict):
         text = format_value(data)
         raise ConfigError(f"{place}: expected a mapping with name, target and posts, got {text}")
@@ -120,8 +120,8 @@ def _check_searches(config: Config, place: str) -> None:
         PLATFORMS.check(entry.source, f"{entry_place}.source")
         if entry.source in searched:
             raise ConfigError(
-                f"{entry_place}: {entry.source!r} is searched twice: put all phases into one search; "
-                "one with a start of its own may overlap others"
+                f"{entry_place}: {entry.source!r} is searched twice: put all phases into one "
+                "search; one with a start of its own may overlap others"
             )
         searched.add(entry.source)
         phase_dates(entry.search.phases, config.target.released, f"{entry_place}.search")
@@ -140,7 +140,7 @@ def _set_engines(config: Config) -> Config:
 
 
 def resolve_paths(config: Config, folder: Path) -> Config:
-    """A config with its files made absolute."""
+    """Make the files of a config absolute."""
     posts = tuple(
         entry.model_copy(update={"path": folder / entry.path}) if entry.path else entry
         for entry in config.posts

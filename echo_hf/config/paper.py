@@ -1,4 +1,4 @@
-"""What the paper did, and where a config that reproduces it does otherwise, with the reason."""
+"""The paper's settings, and how a config that reproduces it differs from them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PAPER_MODELS = {
 
 
 class PaperOptions(Section):
-    """That a config reproduces the paper, and where it does otherwise.
+    """Marks a config that reproduces the paper, and lists its differences.
 
     Attributes:
         differences: What differs from the paper, and why: a key of this config whose value is not
@@ -67,7 +67,7 @@ class PaperDifference(NamedTuple):
 
 
 def find_differences(config: Config) -> tuple[PaperDifference, ...]:
-    """Where a config that claims to reproduce the paper differs from it, with the reasons."""
+    """Return where a config that claims to reproduce the paper differs, with the reasons."""
     if config.paper is None:
         return ()
     explained, keys, differences = config.paper.differences, set[str](), list[PaperDifference]()
@@ -82,7 +82,8 @@ def find_differences(config: Config) -> tuple[PaperDifference, ...]:
             unexplained.append(f"{key}: {problem}; say why under paper.differences, as {key!r}")
         elif value == paper_value and key in explained:
             raise ConfigError(
-                f"paper.differences.{key}: it is as in the paper, {paper_value!r}: leave the reason out"
+                f"paper.differences.{key}: it is as in the paper, {paper_value!r}: leave the "
+                "reason out"
             )
         elif value != paper_value:
             text = (
@@ -103,7 +104,7 @@ def find_differences(config: Config) -> tuple[PaperDifference, ...]:
 
 
 def _compare_with_paper(config: Config) -> Iterator[tuple[str, str | None, str]]:
-    """Each key that the paper says something of, with the value here and in the paper."""
+    """Yield each key that the paper specifies, with its value here and in the paper."""
     stages = config.stages
     values = {
         "posts": " and ".join(
@@ -151,7 +152,7 @@ def _get_model(engine: EngineChoice) -> str:
 
 
 def _iterate_notes(kind: str, members: Iterable[Any]) -> Iterator[PaperDifference]:
-    """What stands in for what, what the paper has not, and what it leaves open."""
+    """Yield what stands in for what, what is not in the paper, and what it leaves open."""
     for member in members:
         if member.status == "substitute":
             yield PaperDifference(

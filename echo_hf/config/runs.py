@@ -1,4 +1,4 @@
-"""Where the runs of a config lie, and which folders are runs."""
+"""Find the folders of runs, and tell which folders are runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLE_CONFIG = "eval_configs/quickstart.yaml"
 
 
 def find_runs_folder(config: EvaluationBase | None = None, runs: Path | str | None = None) -> Path:
-    """The folder of runs that is named, else that of the environment, else that of a config.
+    """Return the folder of runs: as named, else by the environment, else by the config.
 
     A config without a file, and one that echo-hf brings, have theirs in the working directory; the
     config that a run has kept stays in that run.
@@ -57,13 +57,13 @@ def _is_shipped(file: Path) -> bool:
 
 
 def relative_to_cwd(path: Path) -> Path:
-    """A place as people name it: from the working directory where it lies there."""
+    """Return a path relative to the working directory where it lies below it."""
     cwd = Path.cwd()
     return path.relative_to(cwd) if path.is_relative_to(cwd) else path
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder is that of a run, and its config the one that the run has kept."""
+    """Return whether a folder is that of a run with its kept config."""
     config, exists = (
         folder / CONFIG_FILE,
         os.path.exists,
@@ -76,7 +76,7 @@ def is_run(folder: Path) -> bool:
 
 
 def _is_dumped(config: Path) -> bool:
-    """Whether a file is as a run writes its config, and not as a person does."""
+    """Return whether a file was written by a run, and not by a person."""
     try:
         text = read_regular(config, max_bytes=MAX_YAML_BYTES).decode()
         return text == yaml.safe_dump(yaml.safe_load(text), sort_keys=False, allow_unicode=True)
@@ -85,13 +85,13 @@ def _is_dumped(config: Path) -> bool:
 
 
 def find_run_of_config(config: EvaluationBase) -> Path | None:
-    """The folder of the run that keeps this config; null for a config of somebody's own."""
+    """Return the run folder that holds this config; null for a user's own config."""
     file = config.file
     return file.parent if file and file.name == CONFIG_FILE and is_run(file.parent) else None
 
 
 def find_config_file(place: Path | str) -> Path:
-    """The file of a config: itself, or what a run keeps, by its folder or its release."""
+    """Find the file of a config: itself, or that of a run, by its folder or release."""
     path, text = find_config(Path(place)), str(place)
     if not path.is_dir():
         if not os.path.lexists(path):
@@ -108,9 +108,12 @@ def find_config_file(place: Path | str) -> Path:
 
 
 def _describe_expected() -> str:
-    return f"expected a YAML file, for example {EXAMPLE_CONFIG}, or the folder of a run or of its release"
+    return (
+        f"expected a YAML file, for example {EXAMPLE_CONFIG}, or the folder of a run or of its "
+        "release"
+    )
 
 
 def find_release(folder: Path) -> Path:
-    """The release that a folder is, or that its run has."""
+    """Return the release that a folder is, or that its run has."""
     return folder / RELEASE_FOLDER if is_run(folder) else folder

@@ -1,4 +1,4 @@
-"""The sections of a config: target, posts, engines, options of the stages, splits and release."""
+"""Config sections: target, posts, stages, splits, release, schedule."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Hazard(Reason):
-    """A code with the name of what it stands for."""
+    """A hazard's code, with its name."""
 
     VIOLENT_CRIMES = "S1", "violent crimes"
     NON_VIOLENT_CRIMES = "S2", "crimes without violence"
@@ -56,7 +56,7 @@ ANY_HAZARD = "any"
 
 
 def sort_hazards(hazards: Iterable[Hazard]) -> list[str]:
-    """The codes of some hazards, each once, in the order of the list."""
+    """Return the codes of hazards, each once, in the order of the list."""
     codes = set(hazards)
     return [hazard.value for hazard in Hazard if hazard in codes]
 
@@ -66,7 +66,8 @@ def _expand_hazards(codes: Any) -> Any:
         return NAMED_HAZARDS
     if not isinstance(codes, list | tuple) or any(code not in NAMED_HAZARDS for code in codes):
         raise ValueError(
-            f"expected {ANY_HAZARD}, or a list of codes from {NAMED_HAZARDS[0]} to {NAMED_HAZARDS[-1]}"
+            f"expected {ANY_HAZARD}, or a list of codes from {NAMED_HAZARDS[0]} to "
+            f"{NAMED_HAZARDS[-1]}"
         )
     return codes
 
@@ -318,7 +319,7 @@ class SafetyOptions(ModelStageOptions):
 
 
 class PrivacyOptions(Section):
-    """What is left out of who people are.
+    """How personal data is removed.
 
     Attributes:
         image_metadata: `strip` removes what images say beside their pixels, such as where they were
@@ -373,7 +374,7 @@ class SplitOptions(Section):
 
 
 class ReleaseOptions(Section):
-    """What the release says of itself on its card.
+    """Statements of the release on its card.
 
     Attributes:
         license: Identifier of the licence, as the Hub knows it.
@@ -401,7 +402,7 @@ Hours = Annotated[float, Field(ge=0.1, le=168)]
 
 
 class ScheduleOptions(Section):
-    """What the loop that keeps a benchmark current may do; `echo-hf schedule` reads it.
+    """Options of the loop that keeps a benchmark current, for `echo-hf schedule`.
 
     Attributes:
         repo_id: Dataset on the Hub that releases are proposed to: `ORGANISATION/NAME`.

@@ -1,4 +1,4 @@
-"""What a config says of a system under test, and the files of systems that configs share."""
+"""Config sections of systems under test, and the shared files of systems."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Limits(Section):
 
 
 class OutputPrice(Section):
-    """What an output costs.
+    """The price of an output.
 
     Attributes:
         usd_per_image: US dollars for one image, whatever its tokens.
@@ -126,7 +126,7 @@ class SystemConfig(Section):
 
     @property
     def usd_per_image(self) -> float | None:
-        """What an image costs now, null where that is not known."""
+        """Price of an image now, null where unknown."""
         if self.adapter == "files":  # whatever it cost when it was made
             return 0.0
         return self.price.usd_per_image if self.price else None
@@ -150,7 +150,7 @@ SectionT = TypeVar("SectionT", bound=Section)
 
 
 def read_shipped_file(path: Path, model: type[SectionT], kind: str, example: str) -> SectionT:
-    """A system or a judge from a file of its own, with its places made absolute."""
+    """Read a system or a judge from its own file, with paths made absolute."""
     if not (path.exists() or path.is_symlink()):
         names = [file.stem for file in shipped_configs().glob(f"{kind}s/*.yaml")]
         raise ConfigError(
@@ -195,7 +195,7 @@ def _resolve_paths(section: Any, folder: Path) -> Any:
 
 
 def shipped_configs() -> Path:
-    """The folder of the configs that echo-hf brings, in a checkout and installed."""
+    """Return the folder of the configs that echo-hf brings."""
     package = Path(str(files("echo_hf")))
     installed = package / "eval_configs"
     return installed if installed.is_dir() else package.parent / "eval_configs"

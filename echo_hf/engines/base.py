@@ -1,4 +1,4 @@
-"""What a model engine is given and gives back, and how engines are found by name.
+"""The contract of model engines: requests, completions, and engines found by name.
 
 An engine is a context manager: the first `stream` loads its model, leaving the context frees it;
 entering costs nothing. The iterator of requests is pulled in the thread that pulls the stream: an
@@ -7,7 +7,7 @@ engine with workers hands requests over to them.
 order, with the number of its request; a failed call is a value, never an exception. `signature`
 says everything that decides an answer and nothing else; it is cheap, the same each time, and needs
 neither the model nor the network. `sleep`, where an engine has it, makes room for another model
-until the next `stream`, and says whether it did; `Engines` keeps one model in memory at a time.
+until the next `stream`, and says whether it did; `RunEngines` keeps one model in memory at a time.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What came back for a request.
+    """The outcome of a request: text or error, tokens and cost.
 
     Attributes:
         text: The raw answer, null when there is none.
@@ -124,7 +124,7 @@ class Completion:
 
     @property
     def is_answer(self) -> bool:
-        """Whether it is worth keeping: errors, refusals and cut answers are not."""
+        """Whether it is usable: not an error, a refusal, or text cut at the token limit."""
         return self.text is not None and self.error is None and self.finish_reason == "stop"
 
 
@@ -133,7 +133,7 @@ ABSTAINED = Completion(None, error=Failed.NEEDS_MODEL.value, finish_reason="erro
 
 @runtime_checkable
 class Engine(Protocol):
-    """Something that answers requests.
+    """Something that answers requests: the protocol of all engines.
 
     One that is no model, and may leave requests unanswered, has `abstains = True` as well; one that
     asks a model which somebody hosts has `hosted = True`, and is asked from one machine alone; one
@@ -146,11 +146,11 @@ class Engine(Protocol):
     stored: bool
 
     def signature(self) -> Mapping[str, Any]:
-        """Everything that decides an answer: kind, model, revision, sampling, pixel budget."""
+        """Return all that decides an answer: kind, model, revision, sampling, pixel budget."""
         ...
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Yields (number of the request, completion) as they are ready, in any order."""
+        """Yield (number of the request, completion) as they are ready, in any order."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -162,7 +162,7 @@ CompletionStream = Generator[tuple[int, Completion], None, None]
 
 
 class StreamingEngine(ABC):
-    """What our engines share: leaving one ends its streams and then frees what it holds."""
+    """Base of the built-in engines: leaving one ends its streams, then frees its resources."""
 
     stored: bool = True
 
@@ -173,10 +173,10 @@ class StreamingEngine(ABC):
     def _iterate_completions(self, requests: Iterator[Request]) -> CompletionStream: ...
 
     def _release(self) -> None:  # noqa: B027 - who asks others holds nothing
-        """Gives back what answering took."""
+        """Release what answering took, such as a loaded model."""
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Yields (number of the request, completion) as they are ready, in any order."""
+        """Yield (number of the request, completion) as they are ready, in any order."""
         completions = self._iterate_completions(iter(requests))
         self._streams.add(completions)
         return completions
@@ -191,7 +191,7 @@ class StreamingEngine(ABC):
 
 
 class ModelFreeEngine:
-    """What engines without a model share: asking again is as cheap as reading an answer."""
+    """Base of engines without a model, whose answers are as cheap to compute as to read."""
 
     stored = False
     abstains = True
@@ -209,7 +209,7 @@ OptionsT = TypeVar("OptionsT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class EngineRequirements(registry.Requirements):
-    """What an engine is for, what it needs, and for one that stands for others: which it takes."""
+    """Purpose and requirements of an engine; `chooses` names the engine that it stands for."""
 
     chooses: Callable[[], str | None] | None = None
 
@@ -234,7 +234,7 @@ def register(
     packages: tuple[str, ...] = (),
     chooses: Callable[[], str | None] | None = None,
 ) -> Callable[[EngineFactory], EngineFactory]:
-    """Makes an engine known by a name; other packages use the `echo_hf.engines` entry points.
+    """Make an engine known by a name; other packages use the `echo_hf.engines` entry points.
 
     Args:
         name: The `kind` that a config names it by.
@@ -251,7 +251,7 @@ def register(
 
 
 def engine_requirements() -> dict[str, EngineRequirements]:
-    """What each engine that `make_engine` understands is for and needs, by name, in order."""
+    """Return purpose and requirements of each engine, by name, in order."""
     return {
         name: ENGINES.facts(name) or EngineRequirements("from another package")
         for name in engine_names()
@@ -259,7 +259,7 @@ def engine_requirements() -> dict[str, EngineRequirements]:
 
 
 def is_abstaining(signature: Mapping[str, Any] | None) -> bool:
-    """Whether the engine with this signature is no model, and may leave requests unanswered."""
+    """Return whether the engine of a signature has no model and may leave requests unanswered."""
     kind = (signature or {}).get("kind", "")
     if not kind:
         return False
@@ -270,7 +270,7 @@ def is_abstaining(signature: Mapping[str, Any] | None) -> bool:
 
 
 def check_engine_installed(kind: str, needed_by: str | None = None) -> None:
-    """Says what to install where packages of an engine are missing, and who needs them."""
+    """Raise with the install command where packages of an engine are missing."""
     requirements = ENGINES.facts(kind) or EngineRequirements()
     if chosen_kind := requirements.chooses and requirements.chooses():
         check_engine_installed(chosen_kind, needed_by)
@@ -278,16 +278,16 @@ def check_engine_installed(kind: str, needed_by: str | None = None) -> None:
 
 
 def check_sees_images(engine: Engine, sender: str) -> None:
-    """Refuses an engine whose model reads text alone, where images are sent."""
+    """Refuse an engine with a text-only model where images are sent."""
     if getattr(engine, "sees_images", None) is False:
         raise EngineError(
-            f"{sender} sends images, and {engine.signature().get('model')!r} reads text alone: name "
-            "an engine with a vision-language model, such as Qwen/Qwen2.5-VL-7B-Instruct"
+            f"{sender} sends images, and {engine.signature().get('model')!r} reads text alone: "
+            "name an engine with a vision-language model, such as Qwen/Qwen2.5-VL-7B-Instruct"
         )
 
 
 def read_options(model: type[OptionsT], options: Mapping[str, Any], kind: str) -> OptionsT:
-    """What a config says to an engine, checked; what is wrong is told in one line."""
+    """Validate an engine's options from a config; errors are one line."""
     try:
         return model.model_validate(dict(options))
     except ValidationError as error:
@@ -295,7 +295,7 @@ def read_options(model: type[OptionsT], options: Mapping[str, Any], kind: str) -
 
 
 def make_engine(kind: str, **options: Any) -> Engine:
-    """Builds the engine that a config names; its model is not loaded before its first `stream`."""
+    """Build the engine that a config names; the first `stream` loads its model."""
     factory = ENGINES.find(kind)
     try:
         return factory(**options)
@@ -310,7 +310,7 @@ GPU_DEVICES = ("dev/nvidia0", "dev/kfd", "dev/dxg")
 
 
 def choose_engine() -> str | None:
-    """The engine that `auto` takes on this machine, null for none."""
+    """Return the engine that `auto` stands for on this machine, null for none."""
     if find_spec("vllm") is not None and has_gpu():
         return "vllm"
     return "openai" if os.environ.get(SERVER_VARIABLE) or os.environ.get(KEY_VARIABLE) else None
@@ -321,7 +321,8 @@ def _make_auto_engine(**options: Any) -> Engine:
     kind = choose_engine()
     if kind is None:
         raise EngineError(
-            f"engine 'auto' found neither vLLM with a GPU nor a server in {SERVER_VARIABLE!r} or {KEY_VARIABLE!r}: "
+            "engine 'auto' found neither vLLM with a GPU nor a server in "
+            f"{SERVER_VARIABLE!r} or {KEY_VARIABLE!r}: "
             f"on a machine with a GPU run {describe_install('vllm')}; "
             "or start a server and run export OPENAI_BASE_URL=http://127.0.0.1:8000/v1; "
             "or write {kind: transformers, model: ...} into the config and run "
@@ -332,7 +333,7 @@ def _make_auto_engine(**options: Any) -> Engine:
 
 
 def has_gpu(root: Path = Path("/")) -> bool:
-    """Whether this machine has a GPU that vLLM runs on, told without loading torch."""
+    """Return whether vLLM finds a GPU on this machine, without loading torch."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return False
     return any((root / device).exists() for device in GPU_DEVICES)
@@ -342,11 +343,11 @@ EnginePlacement = Callable[[Engine, EngineChoice], Engine]
 
 
 class RunEngines:
-    """The engines of a run, by their names in the config; one at a time has its model on a GPU.
+    """The engines of a run by their names in the config; one at a time has its model on a GPU.
 
     Args:
         choices: What the config says of each.
-        placed: Makes of an engine one that is asked elsewhere, as a runner does.
+        place: Makes of an engine one that is asked elsewhere, as a runner does.
     """
 
     def __init__(
@@ -357,11 +358,11 @@ class RunEngines:
         self._entered: list[tuple[EngineChoice, Engine]] = []
 
     def use(self, name: str) -> Engine:
-        """The engine of this name; another one's model is put to sleep, or else freed, first."""
-        choice, last_entry = self.choices[name], self._entered[-1:]
-        if not last_entry or last_entry[0][0] != choice:
-            if last_entry and not getattr(last_entry[0][1], "sleep", bool)():
-                self._entered.pop()[1].__exit__(None, None, None)
+        """Return the engine of this name, after another one's model was put to sleep or freed."""
+        choice = self.choices[name]
+        if not self._entered or self._entered[-1][0] != choice:
+            if self._entered:
+                self._put_aside(self._entered[-1][1])
             slots = [number for number, entry in enumerate(self._entered) if entry[0] == choice]
             if slots:
                 self._entered.append(self._entered.pop(slots[0]))
@@ -369,6 +370,13 @@ class RunEngines:
                 engine = self._place(make_engine(choice.kind, **choice.options), choice)
                 self._entered.append((choice, engine.__enter__()))
         return self._entered[-1][1]
+
+    def _put_aside(self, engine: Engine) -> None:
+        """Let the last engine's model sleep, or close the engine if it cannot."""
+        sleep = getattr(engine, "sleep", None)
+        if sleep is None or not sleep():
+            self._entered.pop()
+            engine.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         return self

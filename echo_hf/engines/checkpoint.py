@@ -1,4 +1,4 @@
-"""The weights that a model's name stands for, and what engines share that load them here."""
+"""Find the checkpoint that a model's name stands for; the base of engines that load one."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Checkpoint:
 
 
 def model_family(model: str) -> str | None:
-    """The family whose rule a model's images follow: by a folder's config, else by its name."""
+    """Return the model family whose resize rule applies, by the config file or the name."""
     config, name = Path(model) / CONFIG, model
     if config.is_file():
         try:
@@ -87,7 +87,7 @@ def model_family(model: str) -> str | None:
 def find_checkpoint(
     model: str, revision: str | None = None, *, before_asking: Callable[[], None] | None = None
 ) -> Checkpoint:
-    """Finds the commit or the folder that a name stands for, without reading all weights."""
+    """Find the commit or the folder that a name stands for, without reading all weights."""
     folder = Path(model)
     if folder.is_dir():
         if revision is not None:
@@ -112,8 +112,8 @@ def find_checkpoint(
             message = " ".join(str(error).split())
             raise EngineError(
                 f"no model {model!r} at revision {revision!r}: neither a folder, nor in the cache, "
-                f"nor on the Hub ({type(error).__name__}: {message[:200]}): check the name, or give "
-                "the commit as `revision` to read stored answers without the model"
+                f"nor on the Hub ({type(error).__name__}: {message[:200]}): check the name, or "
+                "give the commit as `revision` to read stored answers without the model"
             ) from error
     snapshot = Path(config_path).parent
     family, can_see = model_family(str(snapshot)), can_see_images(snapshot)
@@ -121,7 +121,7 @@ def find_checkpoint(
 
 
 def can_see_images(folder: Path) -> bool | None:
-    """Whether a model reads images, as its config shows; null where it does not show it."""
+    """Whether the model reads images; null while that is unknown before loading."""
     try:
         config = json.loads((folder / CONFIG).read_text("utf-8"))
     except (OSError, ValueError):
@@ -164,7 +164,7 @@ def _hash_folder(folder: Path) -> str:
 
 
 def sample_weights(file: Path) -> Iterator[bytes]:
-    """Pieces from all over a file of weights, which tell two trainings of a model apart."""
+    """Yield samples of bytes from all over a weights file, to tell trainings apart."""
     last = max(0, file.stat().st_size - PIECE_BYTES)
     with file.open("rb") as weights:
         for number in range(SAMPLED_PIECES):
@@ -173,12 +173,12 @@ def sample_weights(file: Path) -> Iterator[bytes]:
 
 
 def frame_bytes(data: bytes) -> bytes:
-    """Bytes after their own number, so that what is joined can be told apart."""
+    """Prefix bytes with their length, so that joined pieces stay distinguishable."""
     return b"%d:" % len(data) + data
 
 
 def describe_error(error: BaseException) -> str:
-    """An error in one line: ours as it is, another library's with its kind."""
+    """Describe an error in one line; other libraries' errors with their type."""
     message = " ".join(str(error).split())
     is_own_error = isinstance(error, EchoError)
     return (message if is_own_error else f"{type(error).__name__}: {message}")[:MAX_REASON]
@@ -222,16 +222,16 @@ class CheckpointOptions(Section):
 
 
 class CheckpointEngine(StreamingEngine):
-    """Loads a checkpoint with its first request, here or once a device; leaving frees it."""
+    """Base of engines that load a checkpoint, in this process or in one per device."""
 
     kind: str
     # What of the options decides an answer, beside what every model has.
     signed_options: tuple[str, ...]
-    checked: CheckpointOptions
+    options: CheckpointOptions
 
     def __init__(self, model: type[CheckpointOptions], options: Mapping[str, Any]) -> None:
         super().__init__()
-        checked = self.checked = read_options(model, options, self.kind)
+        checked = self.options = read_options(model, options, self.kind)
         place = f"engine {self.kind!r}"
         pixel_budget(checked.family, checked.min_pixels, checked.max_pixels, place=place)
         self._loaded: Any = None
@@ -240,11 +240,11 @@ class CheckpointEngine(StreamingEngine):
     @property
     @abstractmethod
     def window(self) -> int:
-        """How many requests a model takes at a time, with those that it prepares."""
+        """Number of requests that a model takes at a time, with those being prepared."""
 
     @abstractmethod
     def _compute_completions(self, requests: Iterator[Request]) -> CompletionStream:
-        """Answers with the model in this process."""
+        """Answer with the model in this process."""
 
     def __exit__(self, *exception: object) -> None:
         super().__exit__(*exception)
@@ -253,7 +253,7 @@ class CheckpointEngine(StreamingEngine):
             self._pooled = None
 
     def _iterate_completions(self, requests: Iterator[Request]) -> CompletionStream:
-        if self.checked.devices is None:
+        if self.options.devices is None:
             yield from self._compute_completions(requests)
             return
         if self._pooled is None:
@@ -261,24 +261,24 @@ class CheckpointEngine(StreamingEngine):
         yield from self._pooled.stream(requests)
 
     def make_factory(self) -> Callable[[], CheckpointEngine]:
-        """Makes an engine like this in another process, which loads it for itself."""
-        options = self.checked.model_dump(exclude_unset=True, exclude={"devices"})
+        """Return a factory of an equal engine, which loads the model in another process."""
+        options = self.options.model_dump(exclude_unset=True, exclude={"devices"})
         if commit := self._checkpoint.commit:  # all load what the signature names
             options["revision"] = commit
         return partial(type(self), **options)
 
     def _make_worker_factories(self) -> list[WorkerFactory]:
-        gpus = getattr(self.checked, "tensor_parallel_size", 1)
+        gpus = getattr(self.options, "tensor_parallel_size", 1)
         try:
             return make_process_factories(
-                assign_gpus(self.checked.devices or 1, visible_gpus(), gpus)
+                assign_gpus(self.options.devices or 1, visible_gpus(), gpus)
             )
         except ValueError as error:
             raise EngineError(f"engine {self.kind!r}: devices is {error}") from None
 
     def signature(self) -> dict[str, Any]:
-        """What decides an answer; memory, devices and the number of requests at a time do not."""
-        options, template = self.checked, self.checked.chat_template
+        """Return what decides an answer; memory, devices and batch sizes do not."""
+        options, template = self.options, self.options.chat_template
         sampling = {"top_p": options.top_p, "seed": options.seed} if options.temperature else {}
         return {
             "kind": self.kind,
@@ -294,7 +294,7 @@ class CheckpointEngine(StreamingEngine):
 
     @property
     def sees_images(self) -> bool | None:
-        """Whether the model reads images; null where nobody can say before it is loaded."""
+        """Whether the model reads images; null while that is unknown before loading."""
         return self._checkpoint.sees_images
 
     def _read_image(self, reference: ImageRef) -> Image.Image:
@@ -302,11 +302,11 @@ class CheckpointEngine(StreamingEngine):
 
     @property
     def _budget(self) -> PixelBudget:
-        options = self.checked
+        options = self.options
         family = options.family or self._checkpoint.family
         return pixel_budget(family, options.min_pixels, options.max_pixels)
 
     @cached_property
     def _checkpoint(self) -> Checkpoint:
-        options, check_libraries = self.checked, partial(check_engine_installed, self.kind)
+        options, check_libraries = self.options, partial(check_engine_installed, self.kind)
         return find_checkpoint(options.model, options.revision, before_asking=check_libraries)

@@ -1,4 +1,4 @@
-"""Whether a vLLM engine fits on a GPU, from the published shape of its model.
+"""Estimate whether a vLLM engine fits on a GPU, from the published shape of its model.
 
 All sizes are of one GPU; 1 GiB is 2**30 bytes.
 """
@@ -49,7 +49,7 @@ UNSUPPORTED_ARGS = {
 
 
 class ModelShape(NamedTuple):
-    """What decides how much memory a model takes: its config.json, and numbers of its weights."""
+    """The model config and parameter counts, which decide the memory that a model takes."""
 
     config: Mapping[str, Any]
     parameters: int
@@ -59,7 +59,7 @@ class ModelShape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemoryEstimate:
-    """What an engine takes of each of its GPUs, in bytes; a request has `tokens` tokens.
+    """Memory that an engine takes on each of its GPUs, in bytes; a request has `tokens` tokens.
 
     `token` is the cache of one token, `image_tokens` are those of as many images as a request may
     have, at their largest; `gpu_gib` is null where nobody knows the GPU, and so is what is left.
@@ -94,7 +94,7 @@ class MemoryEstimate:
 
     @property
     def fits(self) -> bool:
-        """Whether there is room for one request, as far as anybody knows."""
+        """Whether one request fits, as far as the sizes are known."""
         return self.available_memory is None or self.required_memory <= self.available_memory
 
     @property
@@ -124,7 +124,7 @@ def gib(size: float) -> str:
 def estimate_memory(
     options: VllmOptions, shape: ModelShape, gpu_gib: float | None = None
 ) -> MemoryEstimate:
-    """Works out what an engine takes of a GPU.
+    """Estimate the GPU memory that an engine takes.
 
     Exact: weights are parameters x bytes of a number, and the cache of a token is 2 x layers x
     heads of keys and values x width of a head x bytes of a number, both over
@@ -216,7 +216,7 @@ def _round_up(tokens: int) -> int:
 def _count_tokens(
     options: VllmOptions, vision: Mapping[str, Any], fixed: int | None
 ) -> tuple[int, int]:
-    """Most tokens of one image, and of how many patches each is."""
+    """Return the most tokens of one image, and how many patches make up a token."""
     patch, merge = vision.get("patch_size", 14), vision.get("spatial_merge_size", 2)
     if fixed:  # of an image of whatever size
         return fixed, (vision["image_size"] // patch) ** 2 // fixed
@@ -233,7 +233,7 @@ def _count_tokens(
 def estimate_engine_memory(
     choice: EngineChoice, gpu_gib: float | None = None, *, ask: bool = False
 ) -> MemoryEstimate:
-    """What an engine of a config takes; `ask` lets the Hub say what is not known here."""
+    """Estimate the memory of a config's engine; `ask` allows a look-up on the Hub."""
     kind = choose_engine() if choice.kind == "auto" else choice.kind
     if kind != KIND:
         raise UnknownSizeError(f"kind {choice.kind!r}: only what {KIND!r} takes is worked out")
@@ -253,7 +253,7 @@ def estimate_engine_memory(
 
 
 def check_gpu_memory(engines: Mapping[str, EngineChoice], *, estimates: bool = True) -> None:
-    """Refuses an engine of which not one request fits; what is not known is left to vLLM.
+    """Refuse an engine that cannot hold a single request; unknown sizes are left to vLLM.
 
     Without `estimates`, working memory counts as none: then only what cannot be is refused.
     """
@@ -266,7 +266,7 @@ def check_gpu_memory(engines: Mapping[str, EngineChoice], *, estimates: bool = T
 
 
 def measure_gpu_memory() -> float | None:
-    """GiB of the smallest GPU that this process may use, as CUDA counts it; null for none known."""
+    """Return GiB of the smallest visible GPU, as CUDA counts it; null where none is known."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     # Of 81,559 MiB of an H100, the driver keeps about 500 to itself.
     command = ["nvidia-smi", "--query-gpu=memory.total,memory.reserved"]

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat completions, and one that speaks its moderations."""
+"""Engines for servers with OpenAI's chat completions API, or with its moderations API."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ logger = logging.getLogger(__name__)
 
 
 class OpenAIOptions(ServerOptions):
-    """The options of the engine, beside those of any server.
+    """Options of the engine, beside those of any server.
 
     Attributes:
-        ours: Keys of a request that the engine sets itself.
+        reserved_keys: Keys of a request that the engine sets itself.
         temperature: Sampling temperature; null where the model takes none.
         top_p: Nucleus sampling; null leaves it to the server.
         seed: Seed of the sampling; null sends none.
@@ -119,7 +119,7 @@ class OpenAIEngine(ServerEngine):
     async def send(
         self, request: Request, prepared: Sequence[RequestBody], send: SendBody
     ) -> HttpResponse:
-        """One attempt; a server that cannot enforce a schema is asked in words."""
+        """Send once; without the schema where the server cannot enforce one."""
         structured = self._structured
         reply = await send(self.make_body(request, prepared, structured))
         can_fall_back = self.options.structured == "auto" and structured == "json_schema"
@@ -194,10 +194,10 @@ CategoryScore = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class ModerationOptions(ServerOptions):
-    """The options of the engine: those of any server, of which none is required.
+    """Options of the engine: those of any server, none of them required.
 
     Attributes:
-        ours: Keys of a request that the engine sets itself.
+        reserved_keys: Keys of a request that the engine sets itself.
         model: Name of the model, as the server knows it.
     """
 
@@ -207,7 +207,7 @@ class ModerationOptions(ServerOptions):
 
 
 class ModerationResult(BaseModel):
-    """What a model says of one request: null for a category that it does not know."""
+    """A model's verdict on one request: null for a category that it does not know."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -261,7 +261,7 @@ class ModerationEngine(ServerEngine):
         return await send({"model": self.options.model, "input": prepared})
 
     def read_answer(self, document: JsonObject, _: HttpResponse) -> Completion:
-        """The verdict, in a form that does not depend on the server."""
+        """Read the verdict, in a form that does not depend on the server."""
         price, usage = self._price, parse_usage(read_billed_tokens(document))
         # The endpoint counts no tokens: without a count, only what is free has a known price.
         cost = 0.0 if price is not None and price.is_free else compute_call_cost(document, price)

@@ -1,4 +1,4 @@
-"""Find phrases of many languages in a text: whole words, or wherever a script sets no spaces."""
+"""Find phrases of many languages in a text: as whole words where the script has spaces."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Phrases:
         self._without_words = {False: without_words, True: list(filter(str.isascii, without_words))}
 
     def match(self, text: str) -> bool:
-        """Looks words up, which is fast, and for a longer phrase only where its letters are."""
+        """Return whether any phrase is in a text: as words, then longer ones by regex."""
         lower, words = split_lower_words(text)
         if not words.isdisjoint(self._words):
             return True
@@ -64,7 +64,7 @@ class Phrases:
         return any(map(lower.__contains__, candidates)) and bool(self._longer_pattern.search(lower))
 
     def match_all(self, text: str) -> bool:
-        """Whether a text says nothing else; one word that is in no phrase answers that."""
+        """Return whether a text consists of phrases only; a single unknown word decides that."""
         words = (match.group() for match in WORD.finditer(straighten_quotes(text).lower()))
         return all(map(self._spellings.__contains__, words)) and not re.search(
             r"\w", self.pattern.sub(" ", text)
@@ -92,7 +92,7 @@ def split_lower_words(text: str) -> tuple[str, frozenset[str]]:
 
 @cache
 def read_words(file: Path) -> Mapping[str, Any]:
-    """The lists of words in a YAML file."""
+    """Read the word lists of a YAML file."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, and much faster
     words: Mapping[str, Any] = yaml.load(file.read_text("utf-8"), Loader=loader)  # noqa: S506
     return words

@@ -1,4 +1,4 @@
-"""Resize images on our side as a model's own processor would, and put them into an address."""
+"""Resize images as a model's own processor would, and encode them as data URLs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import EngineError, ImageError, unknown
-from echo_hf.images.loader import detect_format, load_upright
+from echo_hf.images.loader import PixelSize, detect_format, load_upright
 
 MAX_ASPECT_RATIO = 200
 SERVER_FORMATS = ("PNG", "JPEG", "GIF", "WEBP")  # by every server
 
-PixelSize = tuple[int, int]
-
 
 class PixelBudget(NamedTuple):
-    """Both sides become multiples of the factor, and the pixels stay within the bounds."""
+    """A resize rule: both sides multiples of `factor`, the pixel count within the bounds."""
 
     factor: int
     min_pixels: int
@@ -58,7 +56,7 @@ def pixel_budget(
 
 
 def fit_size(size: PixelSize, budget: PixelBudget) -> PixelSize:
-    """The size in which an image is sent: the one that the family's own processor would choose."""
+    """Compute the size in which an image is sent, as the family's own processor does."""
     if budget == ANY_SIZE:
         return size
     factor, area = budget.factor, size[0] * size[1]
@@ -92,7 +90,7 @@ def prepare_image_ref(reference: ImageRef, budget: PixelBudget = ANY_SIZE) -> Im
 
 
 def encode_data_url(reference: ImageRef, budget: PixelBudget | None) -> str:
-    """An image as an address: its own bytes without a budget, where every server takes them."""
+    """Encode an image as a data URL; without a budget its own bytes, where servers take them."""
     image = prepare_image_ref(reference, budget or ANY_SIZE)
     data = reference.file.read_bytes() if budget is None and reference.file is not None else b""
     if (image_format := detect_format(data)) not in SERVER_FORMATS:

@@ -1,4 +1,4 @@
-"""The order in which requests go to an engine, and what they will take before they do."""
+"""Order requests for an engine, and estimate their cost and duration beforehand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOKENS_PER_IMAGE = 1280
 
 
 def plan_order(requests: Sequence[Request]) -> list[int]:
-    """Numbers of the requests in the order to send them: what begins alike stands together."""
+    """Return the numbers of the requests in sending order, equal prefixes next to each other."""
     by_message: dict[Message, int] = {}
     by_images: dict[tuple[int, tuple[str, ...]], int] = {}
     sort_keys = []
@@ -44,7 +44,7 @@ class RequestPlan:
 
     @property
     def calls(self) -> int:
-        """Calls still to make, second tries not counted."""
+        """Number of calls still to make, second tries not counted."""
         return self.requests - self.stored - self.repeated
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ def estimate_request(request: Request) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """Tokens of a text, roughly: four Latin characters a token, one of most other scripts."""
+    """Estimate a text's tokens: four Latin characters a token, one of most other scripts."""
     wide = sum(character > "\u02ff" for character in text)
     return -(-(len(text) - wide) // CHARACTERS_PER_TOKEN) + wide
 
@@ -89,7 +89,7 @@ TEXT_FACTORS = (0.8, 1.0, 1.25)
 
 
 class Range(NamedTuple):
-    """A number that is not known yet: the least, the likely, and the most."""
+    """An estimate: its lower end, its likely value, and its upper end."""
 
     low: float
     likely: float
@@ -101,7 +101,7 @@ class Range(NamedTuple):
 
     @classmethod
     def total(cls, ranges: Iterable[Range]) -> Self:
-        """The sum; its ends are where all are at their ends together."""
+        """Add ranges; the ends assume that all are at their ends together."""
         addends = list(ranges)
         return cls(*(sum(addend[position] for addend in addends) for position in range(3)))
 
@@ -125,7 +125,7 @@ def format_dollars(usd: Range | None) -> str:
 
 
 def format_seconds(seconds: Range | None) -> str:
-    """A time for people, in hours, minutes or seconds.
+    """Format seconds as hours, minutes or seconds.
 
     >>> shown_time(Range(5400, 9000, 18000))
     '2.5 h (1.5 to 5.0)'
@@ -141,7 +141,7 @@ def format_seconds(seconds: Range | None) -> str:
 
 @dataclass(frozen=True)
 class ExpectedCost:
-    """What some work is expected to take; `basis` says in a line what that rests on.
+    """Expected cost and duration of some work; `basis` says in a line what they rest on.
 
     Null stands for a price or a time that nobody knows; `gpu` is the one of one's own that the
     seconds are of, null where others do the work.
@@ -161,7 +161,7 @@ NO_WORK = ExpectedCost(ZERO, ZERO)
 
 
 def add_expected(first: ExpectedCost, second: ExpectedCost) -> ExpectedCost:
-    """What two works take, one after the other; null where either is not known."""
+    """Add the cost of two pieces of work; null where either is unknown."""
     usd = first.usd and second.usd and Range.total([first.usd, second.usd])
     seconds = first.seconds and second.seconds and Range.total([first.seconds, second.seconds])
     basis = "; ".join(filter(None, (first.basis, second.basis)))
@@ -169,7 +169,7 @@ def add_expected(first: ExpectedCost, second: ExpectedCost) -> ExpectedCost:
 
 
 def extrapolate(values: Sequence[float], number: int) -> Range | None:
-    """What so many more of them are expected to come to, within two standard errors.
+    """Extrapolate measured values to `number` more, within two standard errors.
 
     Both the mean of those measured and the ones to come vary: the variance of the sum is
     `s^2 (number^2 / n + number)` for n values of the standard deviation s.
@@ -189,7 +189,7 @@ def extrapolate(values: Sequence[float], number: int) -> Range | None:
 
 
 class PriceListRow(BaseModel):
-    """A row of the list of what a dry run counts on."""
+    """A row of the price list, which dry runs estimate by."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -226,7 +226,7 @@ def read_call_prices() -> Mapping[str, CallPrices]:
 
 @cache
 def read_image_prices() -> tuple[ImagePrices, ...]:
-    """The image models of the list; of two rows for one model, the first that fits holds."""
+    """Return the image models of the list; of two rows for one model the first fitting counts."""
     return tuple(ImagePrices.model_validate(row) for row in read_price_list()["images"])
 
 
@@ -235,7 +235,7 @@ UNLISTED_TOKENS = Range(255, TOKENS_PER_IMAGE, 2600), Range(150, 400, 1500)
 
 
 def find_prices(engine: Engine) -> tuple[float | None, float | None]:
-    """US dollars for a million tokens of prompt and answer, null where nobody knows."""
+    """Return US dollars per million prompt and completion tokens, null where unknown."""
     names = ("usd_per_million_prompt_tokens", "usd_per_million_completion_tokens")
     prompt, completion = (getattr(engine, name, 0.0) for name in names)
     return prompt, completion

@@ -1,4 +1,4 @@
-"""An engine asked through workers: each makes one like it, and is given a part of the requests."""
+"""An engine that hands its requests to workers, each with an equal engine of its own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_portable(request: Request) -> Request:
 def _serve_worker(
     make: Callable[[], Engine], signature: Mapping[str, Any], streams: ItemStreams[Request]
 ) -> Iterator[tuple[int, Completion]]:
-    """What a worker answers, in a window that goes on while requests wait."""
+    """Answer the requests of a worker, in a window that goes on while requests wait."""
     with make() as engine:
         if (own := engine.signature()) != signature:  # its answers would be kept as another's
             differing = sorted(
@@ -52,12 +52,12 @@ def _note_numbers(stream: Iterator[tuple[int, Request]], numbers: list[int]) -> 
 
 
 class PooledEngine(StreamingEngine):
-    """Answers as an engine does that is never loaded here.
+    """Answers through workers, without loading the model in this process.
 
     Args:
         engine: The engine; its signature and prices are those of this one.
         make: Makes one like it, in the process of a worker.
-        places: Where the workers are, which start with the first request.
+        workers: Returns the factories of the workers, which start with the first request.
     """
 
     def __init__(

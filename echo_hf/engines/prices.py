@@ -1,4 +1,4 @@
-"""The tokens and the price of a response: from the config, the dated price list, or unknown."""
+"""Tokens and price of a response: from the config, the dated price list, or unknown."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TokenPrice(BaseModel):
 
     @property
     def is_free(self) -> bool:
-        """Whether no call costs anything, however many tokens it takes and whenever it is made."""
+        """Whether no call costs anything, at any time and for any number of tokens."""
         return self.until is None and not any((self.prompt, self.completion, self.cached))
 
     def compute_cost(self, tokens: BilledTokens, day: datetime.date) -> float | None:
@@ -124,7 +124,7 @@ def parse_usage(tokens: BilledTokens | None) -> Usage:
 def compute_call_cost(
     document: Mapping[str, Any], price: TokenPrice | None, day: datetime.date | None = None
 ) -> float | None:
-    """The price of a call: what the response says, else what its tokens cost."""
+    """Compute the price of a call: as the response says, else from its tokens."""
     usage = as_mapping(document.get("usage"))
     cost = _parse_dollars(usage.get("cost"))
     if cost is not None and usage.get("is_byok"):

@@ -1,4 +1,4 @@
-"""No model: answers that somebody recorded in a file, by the row that each is about."""
+"""An engine without a model: recorded answers from a file, found by row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ StageName = Literal["relevance", "extract", "roles", "screenshots", "feedback", 
 
 
 class RecordedAnswer(Section):
-    """One line of a file of answers; one without a part answers all requests of its row."""
+    """One line of the file; a line without a part answers all requests of its row."""
 
     stage: StageName
     row: str

@@ -1,4 +1,4 @@
-"""Tell from words whether a prompt needs an image that was given with it: a reference image.
+"""Tell by rules whether a prompt refers to an image that was given with it.
 
 No phrases are listed. A clause is read as a row of tokens, each with the groups of words that it
 belongs to in any language (`reference_images.yaml`), and a rule says which groups must stand near
@@ -43,7 +43,7 @@ MAX_PROMPT_CHARACTERS = 20_000  # that are looked at: a prompt has at most 12,00
 
 
 class Token(NamedTuple):
-    """A word, a phrase or a sign, and where it begins and ends, in widths."""
+    """A word, phrase or sign, with its start and end in units of width."""
 
     text: str
     groups: GroupNames
@@ -54,7 +54,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True)
 class WordGroups:
-    """The groups of each word: of scripts with spaces, of what begins so, and of those without."""
+    """Groups of each word: of words with spaces, of word stems, and of words without spaces."""
 
     spaced: Mapping[str, GroupNames]
     stems: Mapping[str, GroupNames]
@@ -62,7 +62,7 @@ class WordGroups:
 
     @cached_property
     def longest_by_letter(self) -> Mapping[str, int]:
-        """The length of the longest word without spaces that begins with each letter."""
+        """Length of the longest unspaced word that begins with each letter."""
         lengths: dict[str, int] = {}
         for word in self.unspaced:
             lengths[word[0]] = max(len(word), lengths.get(word[0], 0))
@@ -70,7 +70,7 @@ class WordGroups:
 
     @cached_property
     def phrase_starts(self) -> GroupNames:
-        """The first words of phrases of several."""
+        """First words of the phrases of several words."""
         return frozenset(phrase.partition(" ")[0] for phrase in self.spaced if " " in phrase)
 
     def find_groups(self, word: str) -> GroupNames:
@@ -168,7 +168,7 @@ class Clause:
     is_first: bool
 
     def needs_image(self) -> bool:
-        """Whether it speaks of an image that is given."""
+        """Return whether a prompt speaks of an image that its writer gave with it."""
         for place, token in enumerate(self.tokens):
             is_noun = not NOUNS.isdisjoint(token.groups)
             if is_noun and any(rule(self, place) for rule in RULES):
@@ -183,7 +183,7 @@ class Clause:
         return is_kept or self.has("gave")
 
     def asks_for_image(self) -> bool:
-        """Whether it asks its reader to give an image."""
+        """Return whether the words beside a prompt ask the reader to supply an image."""
         if self.has("without"):
             return False
         images = [place for place, token in enumerate(self.tokens) if "image" in token.groups]
@@ -205,11 +205,11 @@ class Clause:
         return False
 
     def has(self, *groups: str) -> bool:
-        """Whether any token is of one of these groups."""
+        """Return whether any token is of one of these groups."""
         return any(not token.groups.isdisjoint(groups) for token in self.tokens)
 
     def _find_before(self, place: int, width: int, *groups: str) -> int:
-        """Where the nearest token of some groups stands within a width before another; else -1."""
+        """Return the nearest preceding token of some groups within a width, else -1."""
         start = self.tokens[place].start
         for number in range(place - 1, -1, -1):
             if start - self.tokens[number].end > width:
@@ -232,12 +232,12 @@ class Clause:
         return preceding if preceding >= 0 else self._find_after(place, width, *groups)
 
     def _is(self, place: int, width: int, *groups: str) -> bool:
-        """Whether a token is of one of these groups, or a token shortly before it is."""
+        """Return whether a token, or one shortly before it, belongs to one of the groups."""
         own = self.tokens[place].groups
         return not own.isdisjoint(groups) or self._find_before(place, width, *groups) >= 0
 
     def _find_marked(self, place: int, group: str, follower: str) -> int:
-        """Where a noun is said to be of a kind: in itself, or by the word before or after it."""
+        """Return where a noun is marked as of a group: itself, or a neighbouring token; else -1."""
         width = CLOSE if self.tokens[place].is_spaced else CLOSE // 2
         is_marked = (
             group in self.tokens[place].groups or self._find_after(place, width, follower) >= 0
@@ -246,12 +246,12 @@ class Clause:
         return preceding if preceding >= 0 else place if is_marked else -1
 
     def _is_used(self, place: int, *groups: str) -> bool:
-        """Whether it is said what to do with a thing: before it; without spaces, after it too."""
+        """Return whether an action is named for a token: before it, or after it without spaces."""
         is_after = not self.tokens[place].is_spaced and self._find_after(place, FAR, *groups) >= 0
         return is_after or self._find_before(place, FAR, *groups) >= 0
 
     def _is_definite(self, place: int) -> bool:
-        """Whether a thing is a certain one: the photo, [photo]."""
+        """Return whether a token is definite: "the photo", "[photo]"."""
         return self._is(place, CLOSE, *DEFINITE) or self._is_bracketed(place)
 
     def _is_bracketed(self, place: int) -> bool:
@@ -262,7 +262,7 @@ class Clause:
         return self.tokens[place].text if 0 <= place < len(self.tokens) else ""
 
     def _is_sent(self, place: int) -> bool:
-        """The attached photo; with a word on what to do with it, a photo that I uploaded."""
+        """Match "the attached photo", or with an action on it "a photo that I uploaded"."""
         groups = self.tokens[place].groups
         is_image = "image" in groups
         marked = place if "sent" in groups else self._find_before(place, 2 * WORD, "sent")
@@ -281,7 +281,7 @@ class Clause:
         return any(conditions) if is_image else all(conditions)
 
     def _is_to_upload(self, place: int) -> bool:
-        """[upload image], [character image] or [image 1], as blanks are written."""
+        """Match blanks such as "[upload image]", "[character image]" or "[image 1]"."""
         if "image" not in self.tokens[place].groups or not self._is_bracketed(place):
             return False
         if self._get_text(place + 1) in NUMBERS:
@@ -291,7 +291,7 @@ class Clause:
         return upload >= 0 or (is_closed and self._find_before(place, 0, "who") >= 0)
 
     def _is_reference(self, place: int) -> bool:
-        """The reference image; with a word on what to do with it, reference image."""
+        """Match "the reference image", or with an action on it "reference image"."""
         if (marked := self._find_marked(place, "reference", "referenced")) < 0:
             return False
         is_in = self._find_before(marked, 0, "in") >= 0
@@ -299,20 +299,20 @@ class Clause:
         return is_taken or self._is_definite(marked) or self._is_used(marked, *USED)
 
     def _is_original(self, place: int) -> bool:
-        """Use the original photo, keep the original face; not "follow the original design"."""
+        """Match "use the original photo", but not "follow the original design"."""
         use_groups = USED if "image" in self.tokens[place].groups else CHANGED
         marked = self._find_marked(place, "original", "original")
         return marked >= 0 and self._is_used(marked, *use_groups)
 
     def _is_owned(self, place: int) -> bool:
-        """My photo, use my face, here is a photo."""
+        """Match "my photo", "use my face", "here is a photo"."""
         if "image" in self.tokens[place].groups and self._is(place, 4 * WORD, "here"):
             return True
         is_mine = self._is(place, 2 * WORD, "mine")
         return is_mine and ("image" in self.tokens[place].groups or self._is_used(place, *USED))
 
     def _is_pointed_at(self, place: int) -> bool:
-        """Use this photo; with nothing before it that was told of, turn this person."""
+        """Match "use this photo", or "turn this person" where no person was mentioned before."""
         groups, follows = self.tokens[place].groups, self._get_text(place + 1)
         if "image" in groups:
             is_object = follows in PARTICLES and self._get_text(place + 2) != TOPIC
@@ -328,7 +328,7 @@ class Clause:
         return is_of or follows in PARTICLES or self._is_used(place, *USED, "make")
 
     def _is_this_used(self, place: int) -> bool:
-        """A prompt that begins with "Annotate this meal" can only mean one that is seen."""
+        """Match a beginning such as "Annotate this meal", which needs an image of it."""
         if not self.is_first or self._find_after(place, CLOSE, "told") >= 0:
             return False
         if self.tokens[place].is_spaced:
@@ -340,7 +340,7 @@ class Clause:
         return place == 0 and self._find_after(place, 3 * FAR, "edit", "put", "use") >= 0
 
     def _is_changed(self, place: int) -> bool:
-        """Edit the image, remove the cars from the image."""
+        """Match "edit the image", "remove the cars from the image"."""
         if "image" not in self.tokens[place].groups:
             return False
         if not self.tokens[place].is_spaced:
@@ -354,7 +354,7 @@ class Clause:
         return is_changed or (inside >= 0 and self._find_before(inside, 6 * WORD, "edit") >= 0)
 
     def _is_subject_used(self, place: int) -> bool:
-        """The person in the photo, where something is done with the person."""
+        """Match "the person in the photo" where something is done with the person."""
         if "image" not in self.tokens[place].groups:
             return False
         if not self.tokens[place].is_spaced:
@@ -379,14 +379,14 @@ class Clause:
         return place if is_whole else self._find_before(place, 0, "the", "this")
 
     def _find_inside(self, article: int) -> int:
-        """Where it is said that something is in the image; in some languages by the article."""
+        """Return the token that says "in the image", which in some languages is the article."""
         if article < 0:
             return -1
         is_both = "in" in self.tokens[article].groups
         return article if is_both else self._find_before(article, 0, "in")
 
     def _is_changed_first(self, place: int) -> bool:
-        """A prompt that begins by changing a person has told of none."""
+        """Match a prompt that begins by changing a person nobody has described."""
         if not self.is_first or "who" not in self.tokens[place].groups:
             return False
         if self.tokens[place].is_spaced:
@@ -396,7 +396,7 @@ class Clause:
         return is_object and self._find_after(place, FAR, "edit") >= 0
 
     def _is_numbered(self, place: int) -> bool:
-        """The second image, Image 2; not where a series is told: "Image 2: a tree"."""
+        """Match "the second image", "Image 2"; not a list such as "Image 2: a tree"."""
         groups = self.tokens[place].groups
         has_number = "numbered" in groups or self._get_text(place + 1) in NUMBERS
         first = self._find_before(place, CLOSE, "first") if "image" in groups else -1
@@ -416,19 +416,19 @@ class Clause:
         return self._is_used(start, *USED) or self._find_before(preceding, 0, *NOUNS) >= 0
 
     def _collect_numbers(self) -> set[str]:
-        """The numbers that images of the clause have."""
+        """Collect the numbers given to images in the clause."""
         names = {"image", "figure"}
         nouns = (place for place, token in enumerate(self.tokens) if token.groups & names)
         return {text for place in nouns if (text := self._get_text(place + 1)) in NUMBERS}
 
     def _is_matched(self, place: int) -> bool:
-        """Identical to the reference, and no word after it that would say to what."""
+        """Match "identical to the reference", unless a word says to what."""
         follows = self._get_text(place + 1)
         is_end = not follows[:1].isalpha()
         return is_end and self._find_before(place, CLOSE, "match", "from", "use") >= 0
 
     def _is_me_changed(self, place: int) -> bool:
-        """Turn me into a baker."""
+        """Match "turn me into a baker"."""
         is_object = self._find_before(place, 0, "object") >= 0
         is_changed = "edit" in self.tokens[place].groups or self._find_near(place, 0, "edit") >= 0
         return is_changed or (is_object and self._find_after(place, FAR, "edit") >= 0)
@@ -449,7 +449,7 @@ RULES: tuple[Callable[[Clause, int], bool], ...] = (
 
 
 def needs_image(prompt: str) -> bool:
-    """Whether a prompt speaks of an image that its writer gave with it.
+    """Return whether a prompt speaks of an image that its writer gave with it.
 
     Silent where it may be the image that is asked for: "the image is dark", "in this photo"; and
     where it is quoted, as the words of a sign are.
@@ -460,12 +460,12 @@ def needs_image(prompt: str) -> bool:
 
 
 def asks_for_image(words: str) -> bool:
-    """Whether words beside a prompt ask its reader to give an image."""
+    """Return whether the words beside a prompt ask the reader to supply an image."""
     return any(clause.asks_for_image() for clause in _split_clauses(words))
 
 
 def mentions_image(prompt: str) -> bool:
-    """Whether a prompt mentions an image at all, given or asked for."""
+    """Return whether a prompt mentions any image, given or asked for."""
     return any(clause.has("image", "sent", "numbered") for clause in _split_clauses(prompt))
 
 

@@ -1,4 +1,4 @@
-"""No model: takes what posts mark in so many words, and abstains from the rest."""
+"""An engine without a model: takes what posts state explicitly, and abstains otherwise."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ PART_NUMBER = re.compile(r"\s*\(?(\d{1,2})\s?/\s?\d{1,2}\)?[\s:.)-]*")
 
 @cache
 def _label_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """The word of a label, a label, and what may stand before: a start of a line, "my full"."""
+    """Return patterns of a label's word, of a whole label, and of what may precede it."""
     words = read_words(WORDS)["label"]
     word, suffix, opening = (any_of_pattern(words[name]) for name in ("word", "after", "before"))
     label = (
@@ -155,14 +155,13 @@ def _is_image_request(prompt: str) -> bool:
 
 
 def _remove_prompts(text: str, prompts: Iterable[str]) -> str:
-    """What a text says beside its labelled prompts."""
     for prompt in prompts:
         text = text.replace(prompt, "\n")
     return text
 
 
 def _clean_prompt(text: str) -> str:
-    """A prompt without what was put around it: marks, remarks to readers, hashtags, links."""
+    """Strip a prompt of surrounding marks, remarks to readers, hashtags and links."""
     start = LEADING_MARKS.match(text)
     text = text[start.end() :] if start else text
     if fenced := FENCE.match(text):
@@ -202,7 +201,7 @@ def _note_pattern() -> re.Pattern[str]:
 
 
 def remove_notes(text: str) -> str:
-    """A prompt without the notes on it that follow: "Notes: works best at 16:9"."""
+    """Remove trailing notes from a prompt, such as "Notes: works best at 16:9"."""
     fields = [field.start() for field in FIELD.finditer(text)]
     notes = list(islice(_note_pattern().finditer(text), MAX_NOTES))
     note_starts = {note.start() for note in notes}
@@ -221,7 +220,7 @@ def remove_notes(text: str) -> str:
 
 
 def _is_open(text: str) -> bool:
-    """Whether what follows a text stands in its fence, quotes or brackets."""
+    """Return whether a text ends inside an open fence, quote or bracket."""
     pairs = [("{", "}"), ("“", "”"), ("«", "»"), ("「", "」"), ("『", "』")]
     return (
         text.count("```") % 2 == 1
@@ -242,7 +241,7 @@ QUALITIES = ("Benchmark", "Analysis", "Trash")
 
 
 def extract(inputs: RequestInputs) -> AnswerFields | None:
-    """The labelled prompts of a thread, and clear verdicts on their results."""
+    """Return the labelled prompts of a thread, and clear verdicts on their results."""
     posts: PostsByNumber = {post["number"]: post for post in inputs["posts"]}
     samples: dict[str, AnswerFields] = {}
     owners: dict[int, AnswerFields] = {}
@@ -286,7 +285,7 @@ def extract(inputs: RequestInputs) -> AnswerFields | None:
 
 
 def _find_next_parts(post: RequestInputs, posts: PostsByNumber) -> Iterator[RequestInputs]:
-    """The posts that go on where one numbered "1/3" stops."""
+    """Yield the posts that continue one numbered "1/3"."""
     number = PART_NUMBER.match(post["text"] or "")
     for candidate in posts.values():
         mark = PART_NUMBER.match(candidate["text"] or "") if number else None
@@ -311,7 +310,7 @@ SEVERAL_WORDS = re.compile(r"\w[\s-]\w")
 
 
 def relevance(inputs: RequestInputs) -> AnswerFields | None:
-    """The score of a post that names a model beside images, or labels a prompt for one."""
+    """Score a post that names a model beside images, or labels a prompt for one."""
     target, texts = inputs["target"], [inputs["text"], *inputs["alt_texts"]]
     labelled = list(map(find_prompts, texts))
     prompts, text = " ".join(chain(*labelled)), _remove_prompts(texts[0], labelled[0])
@@ -338,7 +337,7 @@ PLACES: tuple[Any, ...] = (1, 2, 3, 4, *SIDES)
 
 
 def roles(inputs: RequestInputs) -> AnswerFields | None:
-    """What the images of a sample are, where descriptions or captions say it of each of them.
+    """Return the role of each image of a sample, where captions or descriptions tell all.
 
     The only image of a post with one labelled prompt is assumed to be its output, where no word
     speaks of an input. Asked for an image that is not there, that there is one, where words point
@@ -386,7 +385,7 @@ def roles(inputs: RequestInputs) -> AnswerFields | None:
 
 
 def _is_output(inputs: RequestInputs) -> bool:
-    """Whether words speak of one labelled prompt beside an image, and of nothing else in it."""
+    """Return whether the words are about one labelled prompt and its result alone."""
     (image,) = inputs["pictures"]
     post = next(post for post in inputs["posts"] if post["number"] == image["post"])
     prompts = find_prompts(post["text"] or "") or find_prompts(image["alt_text"] or "")
@@ -435,7 +434,7 @@ def _place_pattern() -> re.Pattern[str]:
 
 
 def _read_captions(text: str, target: RequestInputs) -> dict[str, str]:
-    """Roles by the place that a text gives them: "1", "2", "left"; none where one is unclear."""
+    """Read roles by stated place ("1", "2", "left"); empty where one is unclear."""
     if sum(_has(text, "caption", name) for name in PLACES) < 2:  # as of nearly all texts
         return {}
     marks = list(_place_pattern().finditer(text))
@@ -466,7 +465,7 @@ MAX_GUTTER_SHARE = 0.08  # of the width: what is wider may be part of an image
 
 
 def screenshots(inputs: RequestInputs) -> AnswerFields | None:
-    """The two images of a collage whose caption says which side went in; nothing else."""
+    """Return the two images of a collage whose caption says which side was the input."""
     texts = (_remove_prompts(text, find_prompts(text)) for text in inputs["posts"])
     captioned = [captions for text in texts if (captions := _read_captions(text, inputs["target"]))]
     if len(captioned) != 1 or not _has_both_sides(captioned[0]):
@@ -478,7 +477,7 @@ def screenshots(inputs: RequestInputs) -> AnswerFields | None:
 
 
 def _find_panels(file: Path) -> list[tuple[int, int, int, int]] | None:
-    """Boxes of two images that a gutter parts from top to bottom; null where it is not sure."""
+    """Find two images parted by a vertical gutter; null where that is uncertain."""
     try:
         with open_image(file) as image:
             pixels = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
@@ -506,7 +505,7 @@ UPPERCASE_WORD = re.compile(r"\b[A-Z]{3,}\b")
 
 
 def feedback(inputs: RequestInputs) -> AnswerFields | None:
-    """The task of a prompt with its verdicts, where all of them are clear."""
+    """Return the task of a prompt and the verdicts on it, where all are clear."""
     if "comments" not in inputs:  # asked for a phrase, which no list of words can give
         return None
     task = guess_task(inputs["prompt"], inputs["inputs"])
@@ -521,7 +520,7 @@ def feedback(inputs: RequestInputs) -> AnswerFields | None:
 
 
 def find_verdict(text: str) -> tuple[str, str | None] | None:
-    """A clear verdict on a result with the failure that it names; null where there is none."""
+    """Find a clear verdict on a result, with the failure that it names; else null."""
     is_praised = _has(text, "praise")
     faults = [name for name in read_words(WORDS)["complaint"] if _has(text, "complaint", name)]
     if is_praised == bool(faults) or "?" in text or "？" in text or _is_order_to_reader(text):
@@ -535,7 +534,7 @@ def find_verdict(text: str) -> tuple[str, str | None] | None:
 
 
 def guess_task(prompt: str, images: int) -> str | None:
-    """The kind of task of a prompt that comes with so many images; null where it is not clear."""
+    """Guess the task kind of a prompt with so many images; null where it is unclear."""
     if _has(prompt, "probe") or _is_order_to_reader(prompt):
         return None
     if not images:

@@ -1,4 +1,4 @@
-"""The schema of an answer: as servers enforce it, as grammars hold to it, as models read it."""
+"""JSON schemas of answers: for servers, for grammars, and in words for models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEMA_INSTRUCTION = (
 
 @dataclass(frozen=True, slots=True)
 class AnswerSchema:
-    """The shape of an answer without its class, which another process may not be able to import."""
+    """The schema of an answer without its class, which another process may not import."""
 
     text: str
 
@@ -43,7 +43,7 @@ def make_portable_answer(answer: type[BaseModel]) -> type[BaseModel]:
 
 @lru_cache(maxsize=64)
 def build_grammar_schema(answer: type[BaseModel]) -> str:
-    """The JSON schema of an answer without the bounds that grammars take too literally."""
+    """Return an answer's JSON schema without bounds that grammars take too literally."""
     return json.dumps(_remove_lengths(answer.model_json_schema()))
 
 
@@ -62,7 +62,7 @@ def _remove_lengths(schema: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def build_response_format(answer: type[BaseModel]) -> dict[str, Any]:
-    """What makes a server enforce the shape of an answer, but for the lengths of its texts."""
+    """Build the request field that makes a server enforce an answer's schema, without lengths."""
     name = re.sub(r"[^A-Za-z0-9_-]", "_", answer.__name__)[:MAX_NAME_CHARACTERS]
     schema = make_strict(json.loads(build_grammar_schema(answer)))
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
@@ -75,7 +75,7 @@ def describe_schema(answer: type[BaseModel]) -> str:
 
 
 def make_strict(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema in the form that servers enforce strictly: every key wanted, no other allowed."""
+    """Convert a schema to the strict form of servers: all keys required, no others allowed."""
     if "$ref" in schema and "$defs" in schema:  # a model that contains itself
         name = schema["$ref"].rpartition("/")[2]
         schema = {**schema["$defs"][name], "$defs": schema["$defs"]}

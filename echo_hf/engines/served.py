@@ -1,4 +1,4 @@
-"""The models that a server says it has."""
+"""List the models of a server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXPECTED = "start it, or name another address, mostly one that ends in /v1"
 
 
 def list_served_models(base_url: str) -> list[str]:
-    """The names of a server's models, in its order.
+    """Return the names of a server's models, in its order.
 
     Raises:
         EngineError: Nothing answers there, or what answers lists no models.

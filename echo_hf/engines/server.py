@@ -1,4 +1,4 @@
-"""An engine that asks a server: its address, key and options, and how its requests are sent."""
+"""Base of engines that ask a server: address, key, options, and sending within limits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Server:
 
     @property
     def is_private(self) -> bool:
-        """Whether it is this machine, or in a network of its own, as far as its name says."""
+        """Whether it is this machine or in a private network, as far as its name tells."""
         try:
             return not ipaddress.ip_address(self.host).is_global
         except ValueError:
@@ -66,7 +66,7 @@ class Server:
 
     @property
     def label(self) -> str:
-        """What a signature calls it: moving a private server to another port changes no answer."""
+        """Its name in signatures: moving a private server to another port changes no answer."""
         return "private" if self.is_private else self._parts.netloc.lower()
 
     def check(self) -> None:
@@ -130,7 +130,7 @@ class ServerOptions(BaseModel):
     """The options of every engine that asks a server; a key that is not here is an error.
 
     Attributes:
-        ours: Keys of a request that the engine sets itself.
+        reserved_keys: Keys of a request that the engine sets itself.
         model: Name of the model, as the server knows it.
         base_url: Where the server is, mostly ending in `/v1`.
         api_key_env: Environment variable that holds the key; null for a server without keys.
@@ -212,7 +212,7 @@ def read_server_options(model: type[OptionsT], options: Mapping[str, Any], kind:
 
 
 def check_variable_name(name: object) -> None:
-    """Refuses what names no environment variable, unseen: it may be the key itself."""
+    """Refuse a name that no environment variable has; it may be the key, so it is not shown."""
     if isinstance(name, str) and not VARIABLE_NAME.fullmatch(name):
         raise EngineError(
             "api_key_env is not a name of an environment variable: expected letters, digits and _, "
@@ -242,7 +242,7 @@ def error_completion(error: str) -> Completion:
 
 
 class ServerEngine(StreamingEngine):
-    """Asks one endpoint of a server: many requests at a time, within its limits, each retried."""
+    """Asks one endpoint of a server: many requests at a time, within limits, with retries."""
 
     kind: ClassVar[str]
     hosted: ClassVar[bool] = True
@@ -264,7 +264,7 @@ class ServerEngine(StreamingEngine):
         self._key, self._is_reached = ApiKey(SecretStr("")), False
 
     def signature(self) -> Mapping[str, Any]:
-        """Everything that decides an answer; neither key nor address of a private server."""
+        """Return everything that decides an answer; not the key, nor a private server's address."""
         options = self.options
         return {
             "kind": self.kind,
@@ -279,18 +279,18 @@ class ServerEngine(StreamingEngine):
 
     @abstractmethod
     def prepare(self, request: Request) -> Any:
-        """What of a request is the same in all attempts; raises where it cannot be put here."""
+        """Render what is the same in all attempts; raises where that is impossible."""
 
     @abstractmethod
     async def send(self, request: Request, prepared: Any, send: SendBody) -> HttpResponse:
-        """One attempt, in as many ways as it takes for the server to understand."""
+        """Make one attempt, in as many forms as the server needs to understand it."""
 
     @abstractmethod
     def read_answer(self, document: JsonObject, response: HttpResponse) -> Completion:
-        """What the document in a response makes of a request."""
+        """Read a request's completion from the response document."""
 
     def read_response(self, response: HttpResponse) -> Completion:
-        """What a response makes of a request; raises what `fault` does."""
+        """Turn a response into a completion; raises as `handle_error` does."""
         if response.status != OK:
             return self.handle_error(read_api_error(response))
         try:
@@ -304,7 +304,7 @@ class ServerEngine(StreamingEngine):
         return self.read_answer(document, response)
 
     def handle_error(self, error: ApiError) -> Completion:
-        """What a server's error makes of a request.
+        """Turn a server's error into a completion, or raise.
 
         Raises:
             RequestError: It may pass.

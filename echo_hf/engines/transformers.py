@@ -1,4 +1,4 @@
-"""A model that transformers runs in this process: for a GPU or a CPU without vLLM."""
+"""An engine that runs a model with transformers in this process, on a GPU or a CPU."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 
 class TransformersOptions(CheckpointOptions):
-    """Options of the engine, beside those of any model; no pickles are read.
+    """Options of the engine, beside those of any checkpoint; pickles are never read.
 
     Attributes:
         batch_size: Most requests that are computed at a time; halved when memory runs out.
@@ -77,7 +77,7 @@ class PreparedRequest:
 
     @property
     def group(self) -> tuple[int, bool, bool]:
-        """What the questions of a batch must have in common."""
+        """Key of requests that may share a batch."""
         return self.request.max_tokens, self.has_form, not self.images
 
     @property
@@ -85,7 +85,7 @@ class PreparedRequest:
         return sum(image.width * image.height for image in self.images), len(self.text)
 
     def seed(self, base: int) -> int:
-        """A number that stands for the question's own draws, whatever it shares a batch with."""
+        """Derive a seed from the request alone, independent of its batch."""
         digest = hashlib.sha256(f"{base}:{self.text}".encode("utf-8", "surrogatepass"))
         for reference in self.request.images:
             digest.update(reference.sha256.encode())
@@ -100,7 +100,7 @@ def prepare(
     render_chat: Callable[[list[dict[str, Any]]], str],
     read_image: Callable[[ImageRef], Image.Image],
 ) -> PreparedRequest:
-    """A request as the model reads it, with the form of the answer behind the instructions."""
+    """Render a request for the model, with the answer's schema after the instructions."""
     messages, instruction = request.messages, ""
     if request.answer is not None:
         schema = json.dumps(request.answer.model_json_schema(), ensure_ascii=False)
@@ -165,7 +165,7 @@ def free_memory() -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error means that a smaller batch might have fitted."""
+    """Return whether an error means that a smaller batch might have fitted."""
     from accelerate.utils.memory import should_reduce_batch_size
 
     return isinstance(error, MemoryError) or (
@@ -176,7 +176,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 def make_sampling_processors(
     seeds: Sequence[int], temperature: float, top_p: float, device: Any
 ) -> list[Any]:
-    """What draws each row's tokens by its own seed, whatever it shares a batch with."""
+    """Make logits processors that sample each row by its own seed."""
     if temperature == 0:
         return []
     import torch
@@ -185,7 +185,7 @@ def make_sampling_processors(
     generators = [torch.Generator(device).manual_seed(seed) for seed in seeds]
 
     def add_noise(_tokens: Any, scores: Any) -> Any:
-        """The scores with standard Gumbel noise; what was ruled out stays ruled out."""
+        """Add standard Gumbel noise to the scores; ruled-out tokens stay ruled out."""
         waits = [
             torch.empty_like(row, dtype=torch.float32).exponential_(generator=generator)
             for row, generator in zip(scores, generators, strict=True)
@@ -205,17 +205,17 @@ def make_sampling_processors(
 class TransformersEngine(CheckpointEngine):
     kind = KIND
     signed_options = ("dtype",)
-    checked: TransformersOptions
+    options: TransformersOptions
 
     def __init__(self, **options: Any) -> None:
         super().__init__(TransformersOptions, options)
         self._queue = BatchQueue(
-            self._answer_batch, is_out_of_memory, free_memory, self.checked.batch_size
+            self._answer_batch, is_out_of_memory, free_memory, self.options.batch_size
         )
 
     @property
     def window(self) -> int:
-        return BATCHES_IN_POOL * self.checked.batch_size
+        return BATCHES_IN_POOL * self.options.batch_size
 
     def signature(self) -> dict[str, Any]:
         structured = GRAMMAR if self._is_structured else None
@@ -223,9 +223,9 @@ class TransformersEngine(CheckpointEngine):
 
     @property
     def _is_structured(self) -> bool:
-        if self.checked.structured == "auto":
+        if self.options.structured == "auto":
             return importlib.util.find_spec(GRAMMAR) is not None
-        return self.checked.structured == GRAMMAR
+        return self.options.structured == GRAMMAR
 
     def _compute_completions(self, requests: Iterator[Request]) -> CompletionStream:
         numbered = enumerate(requests)
@@ -248,9 +248,10 @@ class TransformersEngine(CheckpointEngine):
             self._loaded = self._make_model()
         except Exception as error:  # whatever the driver, the memory or the files are short of
             raise EngineError(
-                f"cannot load {self.checked.model!r} ({describe_error(error)}): expected a language or "
-                "vision-language model made for chat, that transformers itself knows (code that "
-                "comes with a model is never run), with safetensors weights that fit into memory"
+                f"cannot load {self.options.model!r} ({describe_error(error)}): expected a "
+                "language or vision-language model made for chat, that transformers itself knows "
+                "(code that comes with a model is never run), with safetensors weights that fit "
+                "into memory"
             ) from error
 
     def _make_model(self) -> Any:
@@ -264,7 +265,7 @@ class TransformersEngine(CheckpointEngine):
             GenerationConfig,
         )
 
-        options, checkpoint = self.checked, self._checkpoint
+        options, checkpoint = self.options, self._checkpoint
         source_options = {"revision": checkpoint.commit, "trust_remote_code": False}
         config = AutoConfig.from_pretrained(checkpoint.source, **source_options)
         text = config.get_text_config()
@@ -315,7 +316,7 @@ class TransformersEngine(CheckpointEngine):
             free_memory()
 
     def _render_chat(self, chat: list[dict[str, Any]]) -> str:
-        options = {"add_generation_prompt": True, **self.checked.chat_template_kwargs}
+        options = {"add_generation_prompt": True, **self.options.chat_template_kwargs}
         if not self._sees_images:  # templates of language models take text, not parts
             chat = [{**turn, "content": "".join(map(_get_text, turn["content"]))} for turn in chat]
         return str(self._processor.apply_chat_template(chat, tokenize=False, **options))
@@ -339,14 +340,14 @@ class TransformersEngine(CheckpointEngine):
     def _answer_batch(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
         import torch
 
-        options, model, max_tokens = self.checked, self._loaded, questions[0].request.max_tokens
+        options, model, max_tokens = self.options, self._loaded, questions[0].request.max_tokens
         inputs = self._prepare_inputs(questions)
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
         context_size = getattr(model.config.get_text_config(), "max_position_embeddings", None)
         if context_size is not None and max(lengths) + max_tokens > context_size:
             raise EngineError(
-                f"a prompt of {max(lengths)} tokens and an answer of up to {max_tokens} are more than "
-                f"the model's {context_size}: lower max_pixels or the stage's context"
+                f"a prompt of {max(lengths)} tokens and an answer of up to {max_tokens} are more "
+                f"than the model's {context_size}: lower max_pixels or the stage's context"
             )
         seeds = [prepared.seed(options.seed + prepared.request.repeat) for prepared in questions]
         sampling = make_sampling_processors(seeds, options.temperature, options.top_p, model.device)
@@ -369,7 +370,7 @@ class TransformersEngine(CheckpointEngine):
         return Completion(text, None, "length" if end is None else "stop", usage)
 
     def _make_grammar_processors(self, questions: Sequence[PreparedRequest]) -> list[Any]:
-        """What rules out every token that would leave the forms of the answers."""
+        """Make logits processors that rule out tokens which break the answer's schema."""
         if not (self._is_structured and any(prepared.has_form for prepared in questions)):
             return []
         from xgrammar.contrib.hf import LogitsProcessor

@@ -1,4 +1,4 @@
-"""vLLM in this process, as a stream: the engine for a machine with a GPU."""
+"""The engine that runs vLLM in this process, as a stream of requests."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class VllmOptions(CheckpointOptions):
 def render_conversation(
     request: Request, read_image: Callable[[ImageRef], Image.Image]
 ) -> list[dict[str, Any]]:
-    """The messages of a request; text alone is no list of parts, which not all templates know."""
+    """Render a request's messages; text alone is no list, which some templates need."""
 
     def render_part(part: Text | ImageRef) -> dict[str, Any]:
         if isinstance(part, Text):
@@ -155,7 +155,7 @@ def compute_window_size(max_num_seqs: int) -> int:
 def iterate_window(
     engine: Any, send: Callable[[Request], str], size: int, requests: Iterator[NumberedRequest]
 ) -> Iterator[tuple[int, Completion]]:
-    """Keeps that many requests with vLLM's engine; closing it aborts them."""
+    """Keep `size` requests with vLLM's engine; closing the generator aborts them."""
     from vllm.v1.engine.exceptions import EngineDeadError
 
     in_flight: dict[str, tuple[int, str]] = {}
@@ -163,8 +163,8 @@ def iterate_window(
     def describe_stop(error: Exception) -> EngineError:
         in_flight.clear()  # nobody is left who could abort them
         return EngineError(
-            f"vLLM stopped working, {describe_error(error)}: see what it wrote above; the same command "
-            "resumes from here"
+            f"vLLM stopped working, {describe_error(error)}: see what it wrote above; the same "
+            "command resumes from here"
         )
 
     try:
@@ -207,7 +207,7 @@ def _read_completion(output: Any) -> Completion:
 def read_images_ahead(
     requests: Iterable[NumberedRequest], start_reading: Callable[[ImageRef, Path | None], object]
 ) -> Iterator[NumberedRequest]:
-    """The same requests; images of the next few are read meanwhile."""
+    """Yield the same requests, while the images of the next few are read."""
     waiting: deque[NumberedRequest] = deque()
     for numbered in requests:
         for reference in numbered[1].images:
@@ -222,7 +222,7 @@ def read_images_ahead(
 class VllmEngine(CheckpointEngine):
     kind = KIND
     signed_options = ("dtype", "quantization", "kv_cache_dtype", "max_model_len")
-    checked: VllmOptions
+    options: VllmOptions
     _guard: GuardProcess | None = None
     _is_asleep = False
 
@@ -231,23 +231,23 @@ class VllmEngine(CheckpointEngine):
 
     @property
     def window(self) -> int:
-        return compute_window_size(self.checked.max_num_seqs) + REQUESTS_AHEAD
+        return compute_window_size(self.options.max_num_seqs) + REQUESTS_AHEAD
 
     @property
     def sees_images(self) -> bool | None:
         """Whether requests may have images."""
-        return super().sees_images if self.checked.limit_images else False
+        return super().sees_images if self.options.limit_images else False
 
     def signature(self) -> dict[str, Any]:
-        structured = STRUCTURED_BACKEND if self.checked.structured else None
+        structured = STRUCTURED_BACKEND if self.options.structured else None
         # Without any, the key of an answer is what it was before there were any.
         passed = (
-            {"engine_args": dict(engine_args)} if (engine_args := self.checked.engine_args) else {}
+            {"engine_args": dict(engine_args)} if (engine_args := self.options.engine_args) else {}
         )
         return {**super().signature(), "structured": structured, **passed}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """Answers requests as a sliding window; closing the stream aborts what is in flight."""
+        """Answer requests in a sliding window; closing the stream aborts those in flight."""
         if any(getgeneratorstate(stream) != GEN_CLOSED for stream in self._streams):
             raise EngineError(
                 "engine 'vllm' answers one stream at a time: exhaust or close the other one first"
@@ -260,7 +260,7 @@ class VllmEngine(CheckpointEngine):
             return
         if self._loaded is None or self._is_asleep:
             self._load()
-        llm, options = self._loaded, self.checked
+        llm, options = self._loaded, self.options
         with ThreadPoolExecutor(READER_THREADS) as readers:
             # An image of several requests is read once; of two references, the file may differ.
             @lru_cache(CACHED_IMAGES)
@@ -284,8 +284,8 @@ class VllmEngine(CheckpointEngine):
             yield from iterate_window(llm.llm_engine, send, size, queue)
 
     def sleep(self) -> bool:
-        """Makes room on the GPU until the next request; false where the option is not set."""
-        if self._loaded is None or not self.checked.sleep:
+        """Free the GPU until the next request; false where the option is not set."""
+        if self._loaded is None or not self.options.sleep:
             return False
         if self._is_asleep:
             return True
@@ -307,15 +307,15 @@ class VllmEngine(CheckpointEngine):
                     self._loaded = self._make_model()
         except Exception as error:  # whatever the driver, the memory or the files are short of
             raise EngineError(
-                f"vLLM cannot load {self.checked.model!r}: {describe_error(error)}; it wrote more above; "
-                "where memory is short, `echo-hf engines --fit CONFIG` says what takes it"
+                f"vLLM cannot load {self.options.model!r}: {describe_error(error)}; it wrote more "
+                "above; where memory is short, `echo-hf engines --fit CONFIG` says what takes it"
             ) from error
         self._is_asleep = False
 
     def _make_model(self) -> Any:
         from vllm import LLM
 
-        options, checkpoint, processor = self.checked, self._checkpoint, None
+        options, checkpoint, processor = self.options, self._checkpoint, None
         if (budget := self._budget).factor > 1:
             # With the same budget the model's processor leaves alone what was resized on our side.
             size = {"shortest_edge": budget.min_pixels, "longest_edge": budget.max_pixels}

@@ -1,4 +1,4 @@
-"""End the processes that vLLM computes in when the one that started them is gone."""
+"""End vLLM's worker processes when the process that started them is gone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GuardProcess = subprocess.Popen[bytes]
 
 @contextmanager
 def guard_processes() -> Iterator[GuardProcess | None]:
-    """Guards the processes that are started inside the context, from their start."""
+    """Guard the processes that are started inside the context, from their start."""
     if not hasattr(os, "pidfd_open"):
         yield None
         return
@@ -61,7 +61,7 @@ def end_guard(guard: GuardProcess) -> None:
 
 
 def watch_parent(parent: int, lines: int) -> None:
-    """Waits until the parent is gone or done, then kills."""
+    """Wait until the parent is gone or done, then kill its children if it is gone."""
     handles: list[int] = []
     parent_handles = list(_open(parent))  # empty if it is gone before this program has begun
     is_gone = is_done = False
@@ -84,7 +84,7 @@ def _open(number: int) -> Iterator[int]:
 
 
 def _find_children() -> set[int]:
-    """The processes that this one has started for the model, and those that they have started."""
+    """Return the processes started by this one for the model, with their descendants."""
     children = {child.pid for child in multiprocessing.active_children() if child.pid is not None}
     parents: dict[int, int] = {}
     for stat_file in Path("/proc").glob("[0-9]*/stat") if children else ():

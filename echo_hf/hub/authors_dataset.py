@@ -1,4 +1,4 @@
-"""Read the dataset of ECHO's authors, which names images and holds none, as one of ours."""
+"""Read the dataset of ECHO's authors, which names images and holds none, as a release."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ MEDIA_COLUMNS = {
 
 
 class MissingImagesWarning(UserWarning):
-    """Some images of a dataset could not be had."""
+    """Some images of a dataset could not be fetched."""
 
 
 def open_cache() -> ImageStore:
-    """The store in the part of huggingface_hub's cache that is for what other libraries make."""
+    """Open the image store in huggingface_hub's cache for other libraries."""
     return ImageStore(cached_assets_path("echo-hf", subfolder="fetched") / "pictures")
 
 
@@ -70,7 +70,7 @@ class OfficialImages:
     resolve: Resolver = resolve
 
     def fetch(self, names: Iterable[str]) -> Mapping[str, FetchResult]:
-        """Fetches images by their addresses, or by tokens from the places where media are."""
+        """Fetch images by their addresses, or by tokens from the media servers."""
         results: dict[str, FetchResult] = {}
         remaining = list(dict.fromkeys(names))
         for template in self.media:
@@ -94,7 +94,7 @@ class OfficialImages:
 def read_official(
     folder: Path, config: str, repo_id: str, images: OfficialImages | None = None
 ) -> Dataset:
-    """A config of a downloaded dataset with our columns, its images fetched and cut."""
+    """Read a config of the authors' dataset, with its images fetched and cut."""
     files = sorted((folder / config).glob("*.parquet"))
     if not files:
         raise ReleaseError(f"dataset {repo_id!r} has no config {config!r}: see its page for others")
@@ -121,8 +121,8 @@ def read_official(
     except (*READ_ERRORS, AttributeError, KeyError, TypeError) as error:
         message = " ".join(str(error).split())
         raise ReleaseError(
-            f"dataset {repo_id!r} has another layout than that of ECHO's authors ({message}): load it "
-            "with datasets.load_dataset"
+            f"dataset {repo_id!r} has another layout than that of ECHO's authors ({message}): load "
+            "it with datasets.load_dataset"
         ) from error
     if missing:
         reasons = ", ".join(f"{reason} {count}" for reason, count in missing.most_common())
@@ -201,7 +201,7 @@ def _embed_image(digest: str | None, store: ImageStore) -> MutableRow | None:
 
 
 def _make_address(post_id: Any) -> str | None:
-    """All its posts are from X, where a number is all that names one."""
+    """Return a post's address; all are on X, where the id alone names one."""
     digits = str(post_id)
     return f"https://x.com/i/status/{digits}" if digits.isdecimal() else None
 
@@ -209,7 +209,7 @@ def _make_address(post_id: Any) -> str | None:
 def cut_official_images(
     name: str, boxes: BoxList | str | None, store: ImageStore, results: Mapping[str, FetchResult]
 ) -> Iterator[tuple[str | None, Reason | None, str]]:
-    """The image of a name, of a screenshot the parts that its boxes show, or why there is none."""
+    """Yield the image of a name, cut to its boxes, or the reason why there is none."""
     result = results.get(name) if isinstance(name, str) else None
     if result is None:
         raise ValueError(f"expected a list of names of images, found {repr(name)[:80]}")
@@ -228,7 +228,7 @@ def cut_official_images(
 
 
 def parse_boxes(value: Any) -> BoxList | str | None:
-    """Boxes as the dataset has them, a list or the text of one; or what is wrong with them."""
+    """Parse boxes from a list or its text, or return what is wrong with them."""
     try:
         boxes = json.loads(_to_json(value) or "null") if isinstance(value, str) else value
         parsed = None if boxes is None else [[float(number) for number in box] for box in boxes]
@@ -240,12 +240,12 @@ def parse_boxes(value: Any) -> BoxList | str | None:
 
 
 def _to_json(boxes: str) -> str:
-    """The text of boxes as JSON, also where Python wrote it, with tuples."""
+    """Convert the text of boxes to JSON, also where Python wrote it, with tuples."""
     return re.sub(r",\s*\]", "]", boxes.replace("(", "[").replace(")", "]"))
 
 
 def shrink_box(box: Sequence[float], size: tuple[int, int]) -> tuple[int, int, int, int] | None:
-    """The part of a box that is shown: without its edge, and inside the image."""
+    """Return the shown part of a box: without its edge, and inside the image."""
     # Rounded before its edge is left out, as their loader does.
     left, top, right, bottom = (round(number) for number in box)
     left, top, right, bottom = get_inner_box((left, top, right, bottom), INSET_PIXELS)

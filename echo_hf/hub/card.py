@@ -1,4 +1,4 @@
-"""The dataset card: front matter that datasets reads, a page that people read, and `eval.yaml`."""
+"""The dataset card: front matter for datasets, a page for people, and `eval.yaml`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def render_card(
 
 
 def _group_engines(facts: ReleaseFacts) -> dict[str, list[str]]:
-    """The stages that asked each engine, by what it is called."""
+    """Group the stages by the engine that they asked."""
     found: dict[str, list[str]] = {}
     for stage, origin in facts.provenance.items():
         if engine := origin.get("engine"):
@@ -104,7 +104,7 @@ def _group_engines(facts: ReleaseFacts) -> dict[str, list[str]]:
 
 @cache
 def read_template() -> jinja2.Template:
-    """The template, from the installed package or, where it runs from its sources, beside it."""
+    """Read the card's template, from the installed package or the sources."""
     package = Path(str(files("echo_hf")))
     paths = [folder / "dataset_card" / "card.md" for folder in (package, package.parent)]
     environment = jinja2.Environment(
@@ -123,7 +123,7 @@ def read_template() -> jinja2.Template:
 
 
 def build_front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
-    """The YAML that the Hub and `load_dataset` read."""
+    """Build the YAML front matter that the Hub and `load_dataset` read."""
     entries = manifest.configs
     samples = sum(entries[name].rows for name in SAMPLE_CONFIGS if name in entries)
     data = DatasetCardData(
@@ -165,7 +165,7 @@ def build_front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
 
 
 def read_searches(card: Path) -> dict[str, Search]:
-    """What the platforms were asked, by a card that may come from anywhere."""
+    """Read the searches of the platforms from an untrusted card."""
     with catch_read_errors(card):
         try:
             open_regular(card, card.parent, max_bytes=MAX_TEXT_BYTES).close()
@@ -178,7 +178,7 @@ def read_searches(card: Path) -> dict[str, Search]:
 
 
 def render_eval_file(manifest: Manifest) -> str | None:
-    """`eval.yaml`, null where no config of the benchmark has a sample."""
+    """Render `eval.yaml`; null where no config of the benchmark has a sample."""
     entries = manifest.configs
     names = [name for name in BENCHMARK_CONFIGS if name in entries and entries[name].rows]
     if not names:
@@ -201,7 +201,7 @@ def _title(facts: ReleaseFacts) -> str:
 
 
 def format_counts(counts: Mapping[str, int | Mapping[str, Any]], separator: str = ", ") -> str:
-    """Counts by name, those of another level after a colon."""
+    """Format counts by name, nested ones after a colon."""
     return separator.join(
         f"{escape_markdown(name)}: {format_counts(value)}"
         if isinstance(value, Mapping)
@@ -257,7 +257,7 @@ COLUMN_ORIGINS: Mapping[str, tuple[str, str]] = {
 
 
 def describe_maker(column: str, provenance: Mapping[str, Mapping[str, Any]]) -> str:
-    """Who decided a column's values in a build with these stages."""
+    """Describe who decided a column's values in a build with these stages."""
     maker, stages = COLUMN_ORIGINS[column][0], COLUMN_ORIGINS[column][1].split()
     ran = [stage for stage in stages if stage in provenance]
     if stages and not ran:
@@ -275,7 +275,7 @@ MAX_NAMES = 12
 
 
 def _build_leanings(measured: Mapping[str, SampleCounts]) -> str:
-    """The table of what was counted in the samples, empty where nothing was."""
+    """Build the table of counts over the samples, empty where nothing was counted."""
     if not measured:
         return ""
     parts = {name: counts for name, counts in measured.items() if name != ALL}
@@ -314,7 +314,7 @@ def _count_doubts(measured: Mapping[str, SampleCounts], *configs: str) -> Mappin
 
 
 def escape_bibtex(text: object) -> str:
-    """Text as the value of a BibTeX field, which LaTeX prints as it is."""
+    """Escape text for a BibTeX field, which LaTeX prints as it is."""
     words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     escaped = re.sub(
         r"[\\~^{}%$#&_]", lambda found: words.get(found[0], f"\\{found[0]}"), one_line(text)
@@ -323,11 +323,10 @@ def escape_bibtex(text: object) -> str:
 
 
 def make_key(name: str) -> str:
-    """A name as a part of a key of BibTeX."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
 def fence_bibtex(text: str) -> str:
-    """BibTeX as a block of code, its fence longer than any run of backticks inside."""
+    """Fence BibTeX as a code block, longer than any run of backticks inside."""
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall(r"`+", text))])
     return f"{fence}bibtex\n{text}\n{fence}"

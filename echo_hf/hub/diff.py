@@ -1,4 +1,4 @@
-"""Two releases compared: samples, what made the difference, drift, and whether scores compare."""
+"""Compare two releases: samples, causes of changes, drift, and comparability of scores."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ from echo_hf.hub.release import (
     read_rows,
 )
 from echo_hf.reasons import Reason
-from echo_hf.tables import SAMPLES
+from echo_hf.tables import SAMPLES, Row
 
-Row = Mapping[str, Any]
 StageOrigins = Mapping[str, StageOrigin]
 DRIFTS = ("languages", "first bigrams", "tasks", "failure keywords")
 
@@ -89,7 +88,7 @@ class Comparability:
     configs: Mapping[str, SharedSamples]
 
     def verdict(self, config: str) -> str:
-        """What may be compared on one config, in a sentence."""
+        """Say in a sentence what may be compared on one config."""
         samples = self.configs[config]
         if not samples.shared:
             return "not comparable: no sample is in both"
@@ -136,12 +135,12 @@ class ReleaseDiff:
 
     @property
     def causes(self) -> dict[Cause, int]:
-        """How many changed samples have each cause; one may have several."""
+        """Number of changed samples by cause; a sample may have several."""
         counts = Counter(cause for sample in self.changed for cause in sample.causes)
         return {cause: counts[cause] for cause in Cause if cause in counts}
 
     def to_json(self) -> dict[str, Any]:
-        """The whole comparison as plain values that `json.dumps` takes."""
+        """Return the comparison as plain values that `json.dumps` takes."""
         values: dict[str, Any] = TypeAdapter(ReleaseDiff).dump_python(self, mode="json")
         values["causes"] = {str(cause): count for cause, count in self.causes.items()}
         for config, samples in values["scores"]["configs"].items():
@@ -233,7 +232,7 @@ TOKEN = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}_])\w)+")
 
 
 def measure_drift(a: Mapping[str, int], b: Mapping[str, int]) -> Drift:
-    """The total variation distance of two counts, null where one is empty."""
+    """Measure the total variation distance of two counts, null where one is empty."""
     size_a, size_b = sum(a.values()), sum(b.values())
     if not (size_a and size_b):
         return Drift(None, size_a, size_b)
@@ -247,7 +246,7 @@ def measure_drift(a: Mapping[str, int], b: Mapping[str, int]) -> Drift:
 
 
 def first_bigram(prompt: str) -> str | None:
-    """The first two words of a prompt, in lower case."""
+    """Return the first two words of a prompt, in lower case."""
     matches = TOKEN.finditer(prompt[:MAX_START_CHARACTERS])
     words = [match[0].casefold() for match, _ in zip(matches, range(2), strict=False)]
     return " ".join(words) if len(words) == 2 else None
@@ -255,7 +254,7 @@ def first_bigram(prompt: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SampleDigests:
-    """A sample as a comparison needs it: a digest of each column, and what is counted."""
+    """Digests of a sample's columns, and the values that are counted."""
 
     columns: Mapping[str, bytes]
     sources: bytes
@@ -268,7 +267,7 @@ class SampleDigests:
 
 
 def _read_samples(release: Release) -> Iterator[tuple[str, Row]]:
-    """The samples of a release with their configs, without the bytes of their images."""
+    """Yield the samples of a release with their configs, without image bytes."""
     for config in SAMPLE_CONFIGS:
         ids: set[Any] = set()
         for path in config_files(release, config):
@@ -282,14 +281,14 @@ def _read_samples(release: Release) -> Iterator[tuple[str, Row]]:
                 if len(row.get("prompt") or "") > MAX_PROMPT_CHARACTERS:
                     raise ReleaseError(
                         f"{str(path)!r}: the prompt of sample {row['id']!r} has "
-                        f"{len(row['prompt']):,} characters, expected at most {MAX_PROMPT_CHARACTERS:,}: "
-                        "it is no release of echo-hf"
+                        f"{len(row['prompt']):,} characters, expected at most "
+                        f"{MAX_PROMPT_CHARACTERS:,}: it is no release of echo-hf"
                     )
                 yield config, row
 
 
 def _read_digests(release: Release, dehydrated_ids: Collection[str]) -> dict[str, SampleDigests]:
-    """The samples of a release; of those that are dehydrated in one, without posted content."""
+    """Read the samples of a release; dehydrated ones without posted content."""
     views: dict[str, SampleDigests] = {}
     for config, row in _read_samples(release):
         if row["id"] not in views:
@@ -362,7 +361,7 @@ def _compare(
 
 
 def _read_origins(provenance: str | None, stages: StageOrigins) -> dict[str, StageOrigin]:
-    """The stages that made a sample, with their prompts where the release knows them."""
+    """Return the stages that made a sample, with their prompts where known."""
     parsed = None
     with suppress(ValueError):
         parsed = json.loads(provenance or "{}")

@@ -51,7 +51,7 @@ METRIC_FIELDS = (
 
 
 def store_image(source: ImageSource | None, name: str) -> dict[str, Any] | None:
-    """An image as `datasets` stores it: the bytes of a file, or its path."""
+    """Convert an image to `datasets`' storage: the bytes of a file, or its path."""
     if source is None:
         return None
     if isinstance(source, Path):
@@ -69,7 +69,7 @@ def store_image(source: ImageSource | None, name: str) -> dict[str, Any] | None:
 
 
 def _encode_image(image: PILImage.Image) -> bytes:
-    """The pixels of an image as a file, in a format that its mode survives."""
+    """Encode an image's pixels, in a format that preserves its mode."""
     writable = image
     if image.mode == "I":
         values = np.asarray(image)
@@ -89,7 +89,7 @@ def _encode_image(image: PILImage.Image) -> bytes:
 
 
 def column_names(predictions: Any) -> Iterable[str]:
-    """The columns of rows, of a dict of columns, or of a table of any library."""
+    """Return the columns of rows, of a dict of columns, or of any library's table."""
     names = getattr(predictions, "column_names", getattr(predictions, "columns", None))
     if names is not None:
         return list(names)
@@ -101,7 +101,7 @@ def column_names(predictions: Any) -> Iterable[str]:
 
 @dataclass(frozen=True)
 class EvaluateConfig:
-    """A measure: the package that has it, what it takes and what it gives."""
+    """A measure: its package, its inputs and its results."""
 
     part: str
     features: Features
@@ -113,11 +113,10 @@ class EvaluateConfig:
 
     @property
     def meaning(self) -> Mapping[str, str]:
-        """What each column holds."""
         return IMAGE_MEANING if self.features is IMAGES else RATING_MEANING
 
     def check_options(self, options: Mapping[str, Any], *, is_whole: bool = False) -> None:
-        """Refuses parameters that the measure lacks, and that it needs if these are all."""
+        """Refuse parameters that the measure lacks; if `is_whole`, also missing ones."""
         signature = inspect.signature(self.load_function())
         bind = signature.bind if is_whole else signature.bind_partial
         try:
@@ -128,12 +127,12 @@ class EvaluateConfig:
             ) from None
 
     def load_function(self) -> Callable[..., Any]:
-        """The function that computes it."""
+        """Import the function that computes it."""
         function: Callable[..., Any] = getattr(import_module(f"echo_hf.{self.part}"), self.name)
         return function
 
     def store(self, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """Ratings, or the images of samples, as `evaluate` stores them."""
+        """Convert ratings or images to `evaluate`'s storage."""
         if self.features is RATING_ROWS:
             table = read_columns(columns["predictions"], RATINGS, REQUIRED, OPTIONAL)
             for name in column_names(columns["predictions"]):
@@ -154,7 +153,7 @@ class EvaluateConfig:
         return images
 
     def read(self, columns: Mapping[str, Any]) -> tuple[Any, ...]:
-        """What was stored as the function takes it: images one in memory at a time."""
+        """Return stored values for the function, with images one in memory at a time."""
         if self.features is IMAGES:
             pair = (columns["references"], columns["predictions"])
             return tuple((image.as_py() for image in values) for values in pair)
@@ -217,7 +216,7 @@ CONFIGS: Mapping[str, EvaluateConfig] = {config.name: config for config in _CONF
 
 
 def to_plain_values(result: Any) -> dict[str, Any]:
-    """A result as its JSON gives it; of a metric, also how many samples have each reason."""
+    """Return a result as JSON values; for a metric with the number of samples by reason."""
     counts = {"counts": result.counts} if isinstance(result, MetricResult) else {}
     values: dict[str, Any] = json.loads(json.dumps({**result.as_json(), **counts}, allow_nan=False))
     return values
@@ -228,7 +227,7 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
 
     Args:
         config_name: Which measure: a name of `echo_hf.hub.evaluate_metric.CONFIGS`.
-        **given: What `evaluate.load` passes on, and parameters of the measure, which `compute`
+        **options: What `evaluate.load` passes on, and parameters of the measure, which `compute`
             then takes where it is given no others. `seed` is evaluate's own here.
 
     Raises:
@@ -250,7 +249,7 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
         self.info.module_name = self._config.name
 
     def add(self, *, prediction: Any = None, reference: Any = None, **others: Any) -> None:
-        """Adds one sample, or one rating."""
+        """Add one sample, or one rating."""
         fields = {"predictions": prediction, "references": reference, **others}
         features = self._config.features
         self.add_batch(
@@ -262,7 +261,7 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
         )
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **others: Any) -> None:
-        """Adds samples, or ratings: all of them, or none where one is wrong."""
+        """Add samples or ratings: all, or none where one is wrong."""
         fields = {"predictions": predictions, "references": references, **others}
         config = self._config
         for name, column in fields.items():
@@ -276,7 +275,7 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
     def compute(
         self, *, predictions: Any = None, references: Any = None, **options: Any
     ) -> dict[str, Any] | None:
-        """Computes the measure from all that was added."""
+        """Compute the measure from all that was added."""
         config, chosen = self._config, {**self._options, **options}
         if config.extra:
             check_extra(config.name, config.extra, config.packages)
@@ -314,4 +313,4 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
         return to_plain_values(self._config.load_function()(*self._config.read(data), **options))
 
     def _enforce_nested_string_type(self, schema: Any, obj: Any) -> None:
-        """Types were checked before, and there null is a value."""
+        """Accept anything: types were checked before, and null is a value."""

@@ -1,4 +1,4 @@
-"""What a release says of itself: configs, facts, failed calls, what its samples lean towards."""
+"""Facts that a release states of itself: configs, failed calls, counts over samples."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def count_failed_calls(result: StageResult) -> dict[str, FailedCalls]:
 
 
 def describe_problem(error: ValidationError, root_name: str = "the file") -> str:
-    """What is wrong first in something that was read: where, the value, what was expected."""
+    """Describe the first validation error: place, value, and what was expected."""
     first_error = error.errors(include_url=False, include_context=False)[0]
     place = ".".join(map(str, first_error["loc"])) or root_name
     return f"{place} is {str(first_error['input'])[:80]!r}, {first_error['msg'].lower()}"
@@ -59,7 +59,7 @@ NOT_LANGUAGES = frozenset({"art", "mis", "mul", "und", "zxx"})
 
 @lru_cache
 def parse_language(code: str | None) -> str | None:
-    """The language of a platform's code, null where it names none."""
+    """Return the language of a platform's code, null where it names none."""
     primary = re.split(r"[-_]", (code or "").strip().lower())[0]
     current = {"in": "id", "iw": "he", "ji": "yi"}.get(primary, primary)
     # qaa to qtz are private: X uses them for posts without words.
@@ -124,7 +124,7 @@ class SampleCounts(BaseModel):
 
 
 def count_samples(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleCounts]:
-    """Counts over each config's samples, and over all of them, by their primary posts."""
+    """Count each config's samples and all of them, by their primary posts."""
     rows = {}
     for name in filter(configs.__contains__, SAMPLE_CONFIGS):
         samples = arrow_rows(configs[name], ["id", "post_urls", "task", "doubts"]).to_pylist()
@@ -169,7 +169,7 @@ LICENSE_NOTE = (
 
 @dataclass(frozen=True, kw_only=True)
 class CardStatements:
-    """What the card says that neither the rows nor the run do."""
+    """Statements of the card that are neither in the rows nor in the run."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 

@@ -1,4 +1,4 @@
-"""Put back into a release what was left out of it, from the posts that somebody has."""
+"""Hydrate a release: restore posted words and images from an archive of posts."""
 
 from __future__ import annotations
 
@@ -61,9 +61,8 @@ from echo_hf.reasons import Match
 from echo_hf.samples.boxes import cut_box, rotate_upright
 from echo_hf.samples.sample import sample_digest
 from echo_hf.samples.spans import SpanSource, join_spans, parse_spans, span_sources, text_digest
-from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, arrow_rows
+from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, Row, arrow_rows
 
-Row = Mapping[str, Any]
 TEXTS = ("prompt", "feedback", "provenance")
 ROLE_COLUMNS = {INPUT: "input_images", OUTPUT: "output_images", SCREENSHOT: "screenshot"}
 MATCH_ORDER = list(Match).index
@@ -71,7 +70,7 @@ MAX_CAUSES = 5
 
 
 class RestoredPart(NamedTuple):
-    """A text, or the digest of an image; how it matches what was left out, and why it stays out."""
+    """A restored text or image digest, how it matches, and why it stays left out."""
 
     value: str | None
     match: Match
@@ -87,7 +86,7 @@ class SampleMatch:
 
     @property
     def match(self) -> Match:
-        """The worst of its parts'."""
+        """The worst match among its parts."""
         return max(
             (part.match for part in self.parts.values()), key=MATCH_ORDER, default=Match.EXACT
         )
@@ -95,7 +94,7 @@ class SampleMatch:
 
 @dataclass(frozen=True)
 class HydrationResult:
-    """A release with all that could be put back."""
+    """A release with everything restored that was available."""
 
     release: Release
     samples: tuple[SampleMatch, ...]
@@ -117,7 +116,7 @@ class HydrationResult:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as plain values, without a word of what people posted."""
+        """Return everything as plain values, without any posted content."""
         samples = [
             {
                 "id": sample.id,
@@ -155,7 +154,7 @@ def hydrate(
     fetch: FetchPolicy | None = None,
     progress: Callable[[FetchStats], None] | None = None,
 ) -> HydrationResult:
-    """Writes a release with the posted words and images put back, as far as they are at hand."""
+    """Write a release with posted words and images restored, as far as available."""
     check_other_folder(release_path, to)
     verify_release(release_path)
     release = read_release(release_path)
@@ -200,7 +199,7 @@ def hydrate(
 
 @contextmanager
 def _open_workplace(to: Path, *, keep: bool) -> Iterator[Path]:
-    """A folder beside the result; after a stop in the middle what was fetched stays there."""
+    """Open a work folder beside the result; after an interruption it may be kept."""
     folder = to.with_name(f".{to.name}.hydrating")
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -214,7 +213,7 @@ def _open_workplace(to: Path, *, keep: bool) -> Iterator[Path]:
 
 @dataclass
 class PostArchive:
-    """Posts and images that somebody has; `strips` them where the release has no metadata."""
+    """Posts and images at hand; `strips` removes metadata as the release did."""
 
     table: pa.Table
     images: ImageStore
@@ -227,7 +226,7 @@ class PostArchive:
         return {url: row for row, url in enumerate(self.table["url"].to_pylist())}
 
     def find_post(self, url: str | None) -> Row | None:
-        """The post of an address, null when it is not here, or its content is not."""
+        """Return the post at an address; null where it or its content is missing."""
         row = self._row_numbers.get(url) if url is not None else None
         if row is None:
             return None
@@ -241,7 +240,7 @@ class PostArchive:
             return False
 
     def copies(self, post_url: str | None, url: str | None) -> list[str]:
-        """Digests of the images that may be the one that a post showed at an address."""
+        """Return digests of images that may be the one that a post showed at an address."""
         post = self.find_post(post_url)
         entries = [entry for entry in (post["pictures"] or [] if post else []) if entry["sha256"]]
         listed = [entry["sha256"] for entry in entries if url is not None and entry["url"] == url]
@@ -254,7 +253,7 @@ class PostArchive:
         )
 
     def add_fetched(self, fetched: Mapping[str, str]) -> None:
-        """Takes images from elsewhere; cleans these and those of the posts where that is asked."""
+        """Add fetched images; strip metadata from these and the posts' images if asked."""
         self.fetched = fetched
         if self.strips:
             posted = {
@@ -269,7 +268,7 @@ class PostArchive:
 def read_archive(
     posts: Sequence[PostsSource], images: ImageStore, *, strips: bool = False
 ) -> PostArchive:
-    """Reads files of posts as a build does, with the images beside them."""
+    """Read files of posts as a build does, with the images beside them."""
     collected = run_stage(Collect(images), read_records(posts)).dataset
     if not len(collected):
         names = ", ".join(repr(str(entry.path or entry.source)) for entry in posts)
@@ -280,7 +279,7 @@ def read_archive(
 
 
 def take_in(folder: Path, digests: Collection[str], images: ImageStore, *, strips: bool) -> None:
-    """Puts those files of a folder into a store that are wanted, whatever they are called."""
+    """Copy the wanted images from a folder into a store, whatever their names."""
     if not folder.is_dir():
         raise SourceError(f"no folder {str(folder)!r}: expected one with images of the posts")
     for path in sorted(folder.rglob("*")):
@@ -294,7 +293,7 @@ def take_in(folder: Path, digests: Collection[str], images: ImageStore, *, strip
 
 
 def hydrate_sample(row: Row, archive: PostArchive) -> tuple[dict[str, Any], SampleMatch]:
-    """A dehydrated sample with all that can be put back."""
+    """Restore everything possible in a dehydrated sample."""
     prompt = restore_text(row["prompt"], row["prompt_spans"], row["prompt_sha256"], archive)
     comments = row["community_feedback"] or []
     feedback = [
@@ -352,7 +351,7 @@ def restore_text(
     archive: PostArchive,
     sources: Sequence[SpanSource] = (),
 ) -> RestoredPart:
-    """A text, which an earlier run may have put back, from the posts in which its pieces stand."""
+    """Restore a text from the posts that it quotes, unless an earlier run did."""
     if present is not None and text_digest(present) == sha256:
         return RestoredPart(present, Match.EXACT)
     if spans is None or sha256 is None:
@@ -377,7 +376,7 @@ def restore_text(
 
 
 def restore_images(row: Row, archive: PostArchive) -> dict[str, list[RestoredPart]]:
-    """The images of a sample by role, found or cut out again."""
+    """Find or cut out the images of a sample, by role."""
     entries: Sequence[Row] | None = row["picture_sources"]
     if entries is None:
         return {"pictures": [RestoredPart(None, Match.MISSING, "nobody noted which images it has")]}
@@ -413,7 +412,7 @@ def restore_images(row: Row, archive: PostArchive) -> dict[str, list[RestoredPar
 def _copy(
     entry: Row, entries: Iterable[Row], archive: PostArchive, nearby: Iterable[str]
 ) -> RestoredPart:
-    """The nearest copy of an image, among those of its post and those at hand."""
+    """Find the nearest copy of an image, in its post or among the available ones."""
     others = {other["sha256"] for other in entries}
     copies = [
         copy for copy in archive.copies(entry["post_url"], entry["url"]) if copy not in others
@@ -431,7 +430,7 @@ def _copy(
 def _nearest(
     signature: str | None, digests: Iterable[str], archive: PostArchive
 ) -> RestoredPart | None:
-    """The copy that is nearest to the image: the edited one may be beside it."""
+    """Return the copy nearest to the image; an edited one may be beside it."""
     distances: dict[str, float] = {}
     for digest in digests if signature is not None else ():
         with suppress(BadImageError):  # what cannot be shown is nobody's copy
@@ -447,7 +446,7 @@ def _nearest(
 def _crop(
     entry: Row, archive: PostArchive, shot: RestoredPart, signature: str | None
 ) -> RestoredPart:
-    """What was cut out of a screenshot, cut out again."""
+    """Cut an image out of its screenshot again."""
     image = rotate_upright(archive.images.open(str(shot.value)))
     if shot.match is not Match.EXACT and signature:
         size = read_signature(signature).size

@@ -1,4 +1,4 @@
-"""The leaderboard of a dataset repository: what its tags say together, as HTML, and the Space."""
+"""The leaderboard of a dataset repository across its tags, as HTML and as a Space."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SampleVersions = frozenset[tuple[str, str | None]]
 
 @dataclass(frozen=True)
 class ScoredRelease:
-    """A tag: whose benchmark it is, its figures, its samples by split; of all samples the post."""
+    """A tag's benchmark, figures and samples by split, and each sample's post."""
 
     tag: str
     commit: str
@@ -73,7 +73,7 @@ class ScoredRelease:
         )
 
     def select_ratings(self, split: str, judge: str | None = None) -> pa.Table | None:
-        """The ratings of a split's samples as they are now, of one judge or of all."""
+        """Select the ratings of a split's current samples, of one judge or of all."""
         if self.ratings is None:
             return None
         names = ("sample_id", "sample_digest", "judge")
@@ -88,7 +88,7 @@ class ScoredRelease:
 def read_scored(
     repo_id: str, *, known: Sequence[ScoredRelease] = (), api: HfApi | None = None
 ) -> tuple[ScoredRelease, ...]:
-    """The releases of a repository's tags, the last first; of known ones nothing is read again."""
+    """Read the releases of a repository's tags, newest first; known ones are reused."""
     remote = Remote(api or HfApi(), repo_id)
     releases = {(release.tag, release.commit): release for release in known}
     tags = sorted(
@@ -98,7 +98,7 @@ def read_scored(
 
 
 def _make_sort_key(tag: str) -> list[str | int]:
-    """Puts NAME.10 after NAME.9."""
+    """Return a sort key that puts NAME.10 after NAME.9."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"([0-9]+)", tag)]
 
 
@@ -141,7 +141,7 @@ def _read_release(remote: Remote, tag: str, commit: str) -> ScoredRelease:
 def _find_changed_models(
     a: ScoredRelease, b: ScoredRelease, split: str, protocol: str, kind: str
 ) -> set[str]:
-    """Names that another model answers to, or the same in another state."""
+    """Return names whose model differs between two releases."""
     boards = [release.group_figures(split, protocol).get(METRIC) for release in (a, b)]
     own_models, others = (
         read_models(board[0]["definition"] if board else {}, kind) for board in boards
@@ -157,14 +157,14 @@ def _find_changed_models(
 def find_unrated(
     releases: Sequence[ScoredRelease], release: ScoredRelease, split: str
 ) -> list[str]:
-    """Systems that another tag has rated on this split, and this one has not."""
+    """Return systems that another tag has rated on this split, and this one has not."""
     systems = {str(figure["system"]) for figure in release.figures if figure["split"] == split}
     rated = {system for other in releases for name, system in other.rated_systems if name == split}
     return sorted(rated - systems)
 
 
 class GoneSamples(NamedTuple):
-    """How many of a tag's benchmark samples are of posts that the newest tag no longer names.
+    """How many of a tag's samples are of posts that the newest tag no longer names.
 
     Those were found gone and forgotten, or are read otherwise: no release names what was
     forgotten, so that this is the most there are.
@@ -182,7 +182,7 @@ class GoneSamples(NamedTuple):
 def count_gone_samples(
     releases: Sequence[ScoredRelease], release: ScoredRelease
 ) -> GoneSamples | None:
-    """Null for the newest tag of a benchmark, and for a release that could not be read."""
+    """Count a tag's gone samples; null for the newest tag, or an unreadable release."""
     newest = next((other for other in releases if other.benchmark == release.benchmark), release)
     if newest is release or release.benchmark is None:
         return None
@@ -193,7 +193,7 @@ def count_gone_samples(
 
 
 class Lead(NamedTuple):
-    """By how much the win rate of one system is above that of another."""
+    """The difference of two systems' win rates."""
 
     value: float
     interval: Interval | None
@@ -204,7 +204,7 @@ class Lead(NamedTuple):
 
 
 class SwappedPair(NamedTuple):
-    """Two systems, and the leads of the first on two tags: it is ahead on the first one alone."""
+    """Two systems that changed places between two tags, and the leads of the first."""
 
     systems: tuple[str, str]
     leads: tuple[Lead, Lead]
@@ -226,7 +226,7 @@ NOTHING_SHARED = NOT_COMPARED.format("no two systems, or no judge, are in both t
 def find_swapped_pairs(
     a: ScoredRelease, b: ScoredRelease, split: str, protocol: ProtocolName
 ) -> tuple[list[SwappedPair], str]:
-    """Which two systems have changed places from one tag to the other, and how that was found.
+    """Find systems that changed places between two tags, and say how that was found.
 
     A change is sure where the lead is sure on either tag, each by its own samples.
     """
@@ -266,7 +266,7 @@ def find_swapped_pairs(
 
 
 def _compute_leads(ratings: pa.Table, protocol: ProtocolName) -> dict[tuple[str, str], Lead]:
-    """The lead of each system over each other one."""
+    """Compute the lead of each system over each other one."""
     from scipy.special import stdtrit  # it takes longer to import than all of this
 
     needed = samples_needed(ratings, protocol=protocol)
@@ -304,7 +304,7 @@ def render_leaderboard(
     beside: str | None = None,
     problem: str = "",
 ) -> str:
-    """The page as HTML: what went wrong, the board of a tag, and who changed places since another.
+    """Render the page: problems, the board of a tag, and changes since another tag.
 
     Below stands every tag.
     """
@@ -329,7 +329,6 @@ def render_leaderboard(
 
 
 def _summarize_tag(releases: Sequence[ScoredRelease], release: ScoredRelease) -> dict[str, Any]:
-    """A tag in the list of all."""
     return {
         "release": release,
         "samples": sum(map(len, release.samples.values())),
@@ -341,7 +340,7 @@ def _summarize_tag(releases: Sequence[ScoredRelease], release: ScoredRelease) ->
 def build_board(
     releases: Sequence[ScoredRelease], release: ScoredRelease, split: str, protocol: ProtocolName
 ) -> dict[str, Any]:
-    """The figures of one split, those with the best win rates first, and who decided."""
+    """Build the board of one split, best win rates first, with its judges."""
     rows = release.group_figures(split, protocol)
     figures = rows.pop(METRIC, [])
     strengths = {figure["system"]: figure for figure in rows.pop(STRENGTH, [])}
@@ -409,7 +408,7 @@ def _make_line(figure: FigureRow) -> BoardRow:
 
 
 def _describe_origin(strength: FigureRow, tag: str) -> str:
-    """What a strength beside anchors rests on."""
+    """Describe what a strength beside anchors rests on."""
     anchor = strength["definition"].get("anchor")
     try:
         return Anchor.model_validate(anchor).description if anchor else f"joined in {tag}"
@@ -470,7 +469,7 @@ def build_space_files(repo_id: str) -> dict[str, bytes]:
 
 
 def write_space(repo_id: str, folder: Path) -> Path:
-    """Writes the files of a Space into a folder, and asks nobody."""
+    """Write the files of a Space into a folder, without asking the Hub."""
     files = build_space_files(repo_id)
     if folder.exists() and not folder.is_dir():
         raise HubError(f"{str(folder)!r} is a file: expected a folder that is empty, or new")

@@ -1,4 +1,4 @@
-"""Load a benchmark, and be sure that it is the revision that was asked for."""
+"""Load a benchmark at exactly the requested revision."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load_benchmark(
     images: OfficialImages | None = None,
     api: HfApi | None = None,
 ) -> Dataset:
-    """Loads one config of a benchmark, checked against its manifest.
+    """Load one config of a benchmark, checked against its manifest.
 
     Args:
         path_or_repo: Folder of a release, or a dataset repository, `NAMESPACE/NAME`; one in the
@@ -70,7 +70,7 @@ def load_manifest(
     cache_dir: str | Path | None = None,
     api: HfApi | None = None,
 ) -> Manifest:
-    """Loads what a benchmark says of itself: target, configs with digests, funnel, provenance.
+    """Load a benchmark's manifest: target, configs with digests, funnel, provenance.
 
     Args:
         path_or_repo: Folder of a release, or a dataset repository, `NAMESPACE/NAME`.
@@ -95,7 +95,7 @@ def _find_folder(
     cache_dir: str | Path | None,
     api: HfApi | None,
 ) -> tuple[Path, bool]:
-    """Where the files are, and whether that is a release on disk, not what was downloaded."""
+    """Return where the files are, and whether that is a local release."""
     if not Path(path_or_repo).is_dir():
         files = [CARD, MANIFEST, *patterns]
         return download_files(path_or_repo, revision, files, cache_dir=cache_dir, api=api), False
@@ -114,7 +114,7 @@ def download_files(
     cache_dir: str | Path | None = None,
     api: HfApi | None = None,
 ) -> Path:
-    """Downloads files of a revision; nothing is checked yet."""
+    """Download files of a revision, unchecked."""
     repo_id = str(repo)
     try:
         validate_repo_id(repo_id)
@@ -131,7 +131,7 @@ def download_files(
 
 
 def open_release(reference: Path | str, api: HfApi | None = None) -> Release:
-    """Opens the release that a name stands for, which is what its manifest says."""
+    """Open and verify the release at a folder or NAMESPACE/NAME@TAG."""
     repo_id, mark, revision = str(reference).rpartition("@")
     is_folder = not mark or Path(reference).exists()
     folder = Path(reference) if is_folder else download_files(repo_id, revision, api=api)
@@ -140,7 +140,7 @@ def open_release(reference: Path | str, api: HfApi | None = None) -> Release:
 
 
 def evaluate_module() -> str:
-    """The path of the module that `evaluate.load` loads, in the installed package.
+    """Return the path of the module that `evaluate.load` loads.
 
     Returns:
         The path of a script; the folder around it is a metric Space for the Hub.

@@ -76,7 +76,7 @@ class FileEntry(ManifestModel):
 
 
 class ConfigEntry(ManifestModel):
-    """One config: its embedded images with repetitions, its size as Arrow, its content digest."""
+    """One config: its rows, embedded images, size as Arrow, and content digest."""
 
     rows: int
     pictures: int
@@ -92,7 +92,7 @@ class StageCounts(ManifestModel):
 
 
 class StageOrigin(ManifestModel):
-    """Digest of all that decides a stage's result, its engine's signature, its prompt's sha256."""
+    """Origin of the result of a stage: its digest, engine signature and prompt sha256."""
 
     digest: str
     engine: Mapping[str, JsonValue] | None = None
@@ -100,7 +100,7 @@ class StageOrigin(ManifestModel):
 
 
 class Manifest(SummaryMixin, ManifestModel):
-    """What a release holds and what made it; format 1 had no `stats` and no `benchmark`."""
+    """Contents and origin of a release; format 1 had no `stats` and no `benchmark`."""
 
     format: Literal[1, 2] = FORMAT_VERSION
     echo_hf: str
@@ -126,7 +126,7 @@ class Manifest(SummaryMixin, ManifestModel):
         return sorted([*files, *others], key=lambda file: file.path)
 
     def to_text(self) -> str:
-        """The manifest as its file holds it: sorted keys, indented, nothing of the moment."""
+        """Return the manifest's JSON: sorted keys, indented, without a timestamp."""
         data = self.model_dump(mode="json")
         return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
 
@@ -134,7 +134,7 @@ class Manifest(SummaryMixin, ManifestModel):
 def make_manifest(
     facts: ReleaseFacts, entries: Mapping[str, ConfigEntry], samples: Iterable[Dataset] = ()
 ) -> Manifest:
-    """The manifest of a release whose card is not written yet; a sample may be in two configs."""
+    """Make the manifest of a release without its card; samples may be in two configs."""
     open_ids, unscreened, has_authors = set(), set(), False
     for dataset in samples:
         columns = ["id", "author", "community_feedback", "safety", "review"]
@@ -166,11 +166,11 @@ def make_manifest(
 
 
 class NoManifestError(ReleaseError):
-    """There is no manifest, as in the dataset of ECHO's authors."""
+    """A folder without a manifest, as the dataset of ECHO's authors is."""
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Reads a release's manifest, which is checked as something that may come from anywhere."""
+    """Read a release's manifest, validated as untrusted input."""
     path = folder / MANIFEST
     try:
         with catch_read_errors(path, "download the release again"):
@@ -183,8 +183,8 @@ def read_manifest(folder: Path) -> Manifest:
         return Manifest.model_validate_json(text)
     except ValidationError as error:
         raise ReleaseError(
-            f"{str(path)!r}: {describe_problem(error)}: write the release again, or read it with the "
-            "version that wrote it"
+            f"{str(path)!r}: {describe_problem(error)}: write the release again, or read it with "
+            "the version that wrote it"
         ) from None
 
 
@@ -199,7 +199,7 @@ READ_ERRORS = (
 def catch_read_errors(
     path: Path, mend: str = "write or download the release again"
 ) -> Iterator[None]:
-    """Says in one line that a file of a release cannot be read."""
+    """Turn errors of reading a release's file into one line."""
     try:
         yield
     except READ_ERRORS as error:
@@ -215,23 +215,23 @@ def file_entry(folder: Path, path: str) -> FileEntry:
 
 
 def canonical_json(row: Mapping[str, Any]) -> bytes:
-    """A row as JSON that is the same wherever it is written: sorted keys, no spaces, UTF-8."""
+    """Return a row as canonical JSON: sorted keys, no spaces, UTF-8."""
     options: dict[str, Any] = {"sort_keys": True, "ensure_ascii": False, "separators": (",", ":")}
     return json.dumps(row, **options, default=datetime.datetime.isoformat).encode()
 
 
 def hash_row(row: Mapping[str, Any]) -> bytes:
-    """Sha256 of a row: of its `canonical` JSON."""
+    """Return the sha256 of a row's `canonical_json`."""
     return hashlib.sha256(canonical_json(row)).digest()
 
 
 def hash_rows(rows: Iterable[bytes]) -> str:
-    """Sha256 of the sorted digests of rows, whatever their order and encoding."""
+    """Return the sha256 of the sorted row digests, whatever their order and encoding."""
     return hashlib.sha256(b"".join(sorted(rows))).hexdigest()
 
 
 def get_version() -> str:
-    """The installed version of the toolkit, `source` where it runs without being installed."""
+    """Return the installed version of the toolkit, or `source`."""
     try:
         return version("echo-hf")
     except PackageNotFoundError:
@@ -239,7 +239,7 @@ def get_version() -> str:
 
 
 class ConfigCounts(ManifestModel):
-    """Rows, embedded pictures (repetitions counted) and bytes on disk of one config."""
+    """Rows, embedded images (repetitions counted) and bytes on disk of one config."""
 
     rows: NonNegativeInt
     pictures: NonNegativeInt
@@ -247,7 +247,7 @@ class ConfigCounts(ManifestModel):
 
 
 class Stats(ManifestModel):
-    """The counts of a release: by config, by stage, in its samples, of what is not in it."""
+    """Counts of a release: by config, by stage, over its samples, and of what is left out."""
 
     configs: Mapping[str, ConfigCounts]
     funnel: Mapping[str, NestedCounts]
@@ -269,7 +269,7 @@ def make_stats(manifest: Manifest, facts: ReleaseFacts | None = None) -> Stats:
 
 
 def read_stats(folder: Path, manifest: Manifest) -> Stats:
-    """Reads the counts of a release, which are checked as something that may come from anywhere."""
+    """Read the counts of a release, validated as untrusted input."""
     if manifest.stats is None:
         return make_stats(manifest)
     with catch_read_errors(folder / STATS):

@@ -52,7 +52,7 @@ DECISION_COLUMNS = ["id", "sample_digest", "safety", "provenance", "doubts"]
 
 @dataclass(frozen=True)
 class PublishResult:
-    """Where a release is now."""
+    """Where a release was published."""
 
     url: str
     commit: str
@@ -75,7 +75,7 @@ def publish(
     progress: Notify | None = None,
     api: HfApi | None = None,
 ) -> PublishResult:
-    """Publishes a release, if the repository does not have it yet.
+    """Publish a release, unless the repository has it already.
 
     Words and images from platforms whose terms forbid passing them on are left out, unless the
     release states a right to them (`rights:` in its config). What is there already stays as it is,
@@ -167,7 +167,7 @@ def _prepare(
     previous: Release | Path | str | None,
     notify: Notify,
 ) -> Iterator[tuple[Release, Mapping[str, FileContent], str | None]]:
-    """The release as it is passed on, its files, and what changed since the one before."""
+    """Prepare the public copy of a release, its files, and the changes since the previous."""
     if previous is not None and not isinstance(previous, Release):
         previous = open_release(previous, remote.api)
     # The revision before as it was passed on, too.
@@ -213,7 +213,7 @@ def plan_publication(
     progress: Notify | None = None,
     api: HfApi | None = None,
 ) -> PublishPlan:
-    """Says what `publish` would do with the same arguments; nothing is sent, no token is needed.
+    """Plan what `publish` would do; nothing is sent, and no token is needed.
 
     Returns:
         The files with their sizes, and what would change on the Hub.
@@ -241,7 +241,7 @@ def plan_publication(
 
 
 def summarize(result: PublishResult) -> str:
-    """What was done, in a line."""
+    """Summarize in a line what was done."""
     if result.tag is None:
         outcome = "nothing changed" if result.unchanged else "proposed"
         next_step = "the same command without --create-pr makes the tag once it is merged"
@@ -254,7 +254,7 @@ def summarize(result: PublishResult) -> str:
 def check_publishable(
     release: Release, *, allow_rules: bool = False, allow_unscreened: bool = False
 ) -> None:
-    """Refuses a release that must not, or not without being told so, be published."""
+    """Refuse a release that must not be published, or not without a flag."""
     manifest, place = release.manifest, f"release {str(release.path)!r}"
     refusals = {
         f"has {manifest.open_reviews} samples that a person has to look at before it is published: "
@@ -282,13 +282,13 @@ def check_publishable(
         if stale:
             others = f" and {len(stale) - 1} more" if stale[1:] else ""
             raise ReleaseError(
-                f"sample {stale[0]!r}{others} of {place} was {decision} in review since ({path}): build "
-                "again"
+                f"sample {stale[0]!r}{others} of {place} was {decision} in review since ({path}): "
+                "build again"
             )
 
 
 def check_names(repo_id: str, tag: str) -> None:
-    """Refuses a name that the Hub would not take, or would take for something else."""
+    """Refuse a name that the Hub would reject or misread."""
     check_repository(repo_id)
     # Git's own rules, as far as the characters do not rule it out already.
     is_ref = ".." not in tag and not tag.endswith((".", ".lock"))
@@ -300,7 +300,7 @@ def check_names(repo_id: str, tag: str) -> None:
 
 
 def check_repository(repo_id: str) -> None:
-    """Refuses a name that the Hub would not take for a repository's."""
+    """Refuse an invalid repository name."""
     with suppress(HFValidationError):
         validate_repo_id(repo_id)
         if "/" in repo_id:
@@ -312,7 +312,7 @@ def check_repository(repo_id: str) -> None:
 
 @contextmanager
 def prepare_public_release(release: Release, notify: Notify | None = None) -> Iterator[Release]:
-    """The release as it may be passed on."""
+    """Open the public version of a release, dehydrated where needed."""
     count = count_restricted_rows(release)
     if not count:
         yield release
@@ -326,7 +326,7 @@ def prepare_public_release(release: Release, notify: Notify | None = None) -> It
 
 
 def count_restricted_rows(release: Release) -> int:
-    """How many rows hold content that must not be passed on."""
+    """Count the rows with content that must not be redistributed."""
     rights = release.manifest.statements.rights
     if has_no_restrictions(rights):
         return 0
@@ -349,7 +349,7 @@ def count_restricted_rows(release: Release) -> int:
 def is_published(
     remote: Remote, commit: str, release: Release, contents: Mapping[str, FileContent]
 ) -> bool:
-    """Whether a commit is the release, whatever its card compares it with and calls it."""
+    """Return whether a commit is this release, apart from its card's comparison and name."""
     present = remote.list_files(commit)
     upload, delete = compare_files(contents, present)
     if delete or not set(upload) <= {CARD, MANIFEST} <= set(present):
@@ -370,7 +370,7 @@ EXAMPLE_CALL = re.compile(r'(?m)^(samples = load_dataset\()".*?(?<!\\)"(, .*, re
 
 
 def describe_changes(stale_rows: ReleaseDiff) -> str:
-    """What changed since another release, as the card says it."""
+    """Describe the changes since another release, for the card."""
     paragraphs = [
         f"Samples, compared with {escape_markdown(stale_rows.a)}: {len(stale_rows.added):,} added, "
         f"{len(stale_rows.removed):,} removed, {len(stale_rows.changed):,} changed, "
@@ -414,7 +414,7 @@ class FileContent(NamedTuple):
     sha256: str
 
     def is_published(self, file: RepoFile) -> bool:
-        """Whether a file of a repository has this content, by its sha256 or its Git blob."""
+        """Return whether a repository file has this content, by sha256 or Git blob."""
         if self.size != file.size:
             return False
         if file.lfs is not None:
@@ -427,7 +427,7 @@ class FileContent(NamedTuple):
 def build_contents(
     release: Release, repo_id: str, tag: str, since: str | None = None
 ) -> Mapping[str, FileContent]:
-    """The files of a release as they are published."""
+    """Build the files of a release as they are published."""
     manifest = release.manifest
     text = (release.path / CARD).read_text("utf-8")
     if since is not None:
@@ -454,7 +454,7 @@ RELEASE_PATH = TypeAdapter(ReleasePath)
 def compare_files(
     contents: Mapping[str, FileContent], present: RepositoryFiles
 ) -> tuple[dict[str, FileContent], list[str]]:
-    """What a revision lacks of a release, and its files that would be read as a release's."""
+    """Return the files to upload, and the repository's release files to delete."""
     folders = {path.partition("/")[0] for path in contents if "/" in path}
 
     def is_of_release(path: str) -> bool:
@@ -471,7 +471,7 @@ def compare_files(
 
 
 def check_owned_file(present: Collection[str], place: str, mark: str = MANIFEST) -> None:
-    """Refuses to write over what is not ours, which a file of this name would show."""
+    """Refuse to overwrite a folder that is not ours, as the mark file tells."""
     foreign = sorted(set(present) - FIRST_FILES)
     if foreign and mark not in present:
         raise HubError(

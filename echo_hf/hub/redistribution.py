@@ -1,4 +1,4 @@
-"""What may be passed on of what people posted, and a release without the rest."""
+"""Decide which posted content may be redistributed, and write releases without the rest."""
 
 from __future__ import annotations
 
@@ -47,9 +47,8 @@ from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, count_cores, run_in_forks
 from echo_hf.pipeline.stage import table_bytes
 from echo_hf.reasons import LeftOut
 from echo_hf.samples.spans import repeats_source, text_digest
-from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES
+from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, Row
 
-Row = Mapping[str, Any]
 # Platforms whose terms let others pass on the addresses of posts, but not the posts.
 RESTRICTED_PLATFORMS = frozenset({"x"})
 # What may repeat the words of a post: said by a system, its server or a judge who saw them.
@@ -67,12 +66,12 @@ def find_restricted(urls: Iterable[str | None], rights: Collection[str] = ()) ->
 
 
 def has_no_restrictions(rights: Collection[str]) -> bool:
-    """Whether nothing is forbidden that no right is stated to."""
+    """Return whether a right is stated to the posts of every restricted platform."""
     return set(rights) >= RESTRICTED_PLATFORMS
 
 
 def iterate_post_urls(sample: Row) -> Iterator[str | None]:
-    """The addresses of all posts that a sample names or quotes, some of them several times."""
+    """Yield the addresses of all posts that a sample names or quotes, with repetitions."""
     yield from sample.get("post_urls") or []
     comments = sample.get("community_feedback") or []
     lists = [sample.get("prompt_spans"), sample.get("picture_sources")]
@@ -87,7 +86,7 @@ def list_images(row: Row) -> list[str]:
 
 @dataclass
 class RestrictedSamples:
-    """What the samples of a release mean for the rows beside them, once each was looked at."""
+    """The restricted samples of a release, on which the rows beside them depend."""
 
     rights: Mapping[str, str]
     free: set[str] = field(default_factory=set)  # ids
@@ -101,7 +100,7 @@ class RestrictedSamples:
             getattr(self, field_.name).update(getattr(others, field_.name))
 
     def add_sample(self, config: str, row: Row) -> bool:
-        """Notes a sample, and says whether it may not be passed on."""
+        """Record a sample, and return whether it is restricted."""
         if not find_restricted(iterate_post_urls(row), self.rights):
             self.free.add(row["id"])
             return False
@@ -118,7 +117,7 @@ class RestrictedSamples:
 def select_public_rows(
     table: str, rows: Iterable[Row], samples: RestrictedSamples
 ) -> tuple[list[dict[str, Any]], Counter[LeftOut]]:
-    """The rows of a table beside the samples as they may be passed on."""
+    """Select the rows of a table that may be redistributed, emptied where needed."""
     if has_no_restrictions(samples.rights):
         return [dict(row) for row in rows], Counter()
     kept: list[dict[str, Any]] = []
@@ -173,7 +172,7 @@ def read_signature(signature: str) -> BlockSignature:
 
 
 def measure_distance(image: Path, signature: str) -> float | None:
-    """The mean distance of an image's colors from a signature, null where it is another image."""
+    """Measure the mean color distance of an image; null where it is another image."""
     expected, actual = read_signature(signature), compute_signature(image)
     many = actual.means[None], actual.contrasts[None]
     if (
@@ -195,7 +194,7 @@ KEPT_COLUMNS = (
 def dehydrate_sample(
     row: Row, signatures: Mapping[str, str | None] | None = None
 ) -> dict[str, Any]:
-    """A sample without what people posted, its images named with their signatures."""
+    """Return a sample without posted content, its images named with their signatures."""
 
     def hash_text(text: str | None, known_digest: str | None) -> str | None:
         return known_digest if text is None else text_digest(text)
@@ -229,7 +228,7 @@ def dehydrate_sample(
 
 
 def has_content(row: Row) -> bool:
-    """Whether a row of samples holds anything that somebody posted, whatever it says of itself."""
+    """Return whether a sample holds any posted content, whatever it says of itself."""
     comments = [comment["feedback"] for comment in row["community_feedback"] or []]
     texts = [row["prompt"], *comments, *(row[name] for name in PRIMARY_POST_COLUMNS)]
     has_text = any(text is not None for text in texts)
@@ -247,7 +246,7 @@ def check_other_folder(release: Path, to: Path) -> None:
 
 
 def dehydrate(release_path: Path, to: Path, *, rights: Mapping[str, str] | None = None) -> Release:
-    """Writes a release without the posted content that may not be passed on."""
+    """Write a release without the content that must not be redistributed."""
     check_other_folder(release_path, to)
     verify_release(release_path)
     release = read_release(release_path)
@@ -292,7 +291,7 @@ def _iterate_dehydrated(
     signatures: dict[str, str | None],
     processes: int,
 ) -> Iterator[pa.Table]:
-    """The rows of a config as they may be passed on; notes samples, and signatures of images."""
+    """Yield a config's rows for redistribution; collects samples and signatures."""
     sign = functools.lru_cache(RECENT)(lambda digest: encode_signature(store.path(digest)))
 
     def process_part(part: RowGroups) -> tuple[pa.Buffer, RestrictedSamples, dict[str, str | None]]:

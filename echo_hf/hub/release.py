@@ -1,4 +1,4 @@
-"""A release on disk: write it whole, read it back, check it, take it apart again."""
+"""Releases on disk: write, read, verify and unpack them."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ MAX_MEMORY_BYTES = 32_000_000  # of files: more is read through a cache on the d
 
 
 def config_files(release: Release, config: str) -> list[Path]:
-    """The Parquet files of a config, none where the release does not have it."""
+    """Return the Parquet files of a config, none where the release lacks it."""
     entry = release.manifest.configs.get(config)
     return [release.path / file.path for file in entry.files] if entry else []
 
 
 class ReleasedDatasets(Mapping[str, Dataset]):
-    """The datasets of a release by config, each read when it is first asked for."""
+    """The datasets of a release by config, each read when first asked for."""
 
     def __init__(self, release: Release) -> None:
         self._release = release
@@ -140,7 +140,7 @@ class ReleasedDatasets(Mapping[str, Dataset]):
 
 
 def _read_features(release: Release, config: str) -> Features:
-    """The features of a config's rows: ours where a column is ours, plain values elsewhere.
+    """Return a config's features: declared ones, and plain types for other columns.
 
     What a file says itself is not believed: some features open a path when a row is looked at.
     """
@@ -163,7 +163,7 @@ def check_released(
     closed: bool = False,
     needed: Collection[str] | None = None,
 ) -> None:
-    """Refuses a file that lacks columns of a table, all or those needed; if closed, has others."""
+    """Refuse a file that lacks columns of a table; if `closed`, also other columns."""
     expected_schema = make_released_schema(table)
     for name in sorted({*expected_schema.names, *(schema.names if closed else ())}):
         types = [
@@ -180,14 +180,14 @@ def check_released(
 
 
 def _compute_state(release: Release, config: str) -> str:
-    """What tells the rows of a config from others: which files hold them, as they lie there now."""
+    """Return a digest of a config's files as they are now."""
     files = [(str(path), *_stat_file(path)) for path in config_files(release, config)]
     text = json.dumps([get_version(), release.manifest.configs[config].digest, files])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _iterate_tables(release: Release, config: str) -> Iterator[pa.Table]:
-    """The rows of a config, a few at a time; one id stands in one row."""
+    """Yield a config's rows in batches; each id occurs once."""
     table, rows_before = _get_table(release, config), 0
     ids: set[Any] = set()
     for path in config_files(release, config):
@@ -202,7 +202,7 @@ def _iterate_tables(release: Release, config: str) -> Iterator[pa.Table]:
 
 
 def check_ids(path: Path, names: Iterable[Any], known_ids: set[Any]) -> None:
-    """Refuses two samples of one id, and notes ids as known."""
+    """Refuse two samples with one id, and record the ids."""
     for name in names:
         if name is None or name in known_ids:
             what = "no id" if name is None else f"id {str(name)[:80]!r}, as another one has"
@@ -211,13 +211,13 @@ def check_ids(path: Path, names: Iterable[Any], known_ids: set[Any]) -> None:
 
 
 def read_release(path: Path, cache: Path | None = None) -> Release:
-    """Opens a release, without reading its rows."""
+    """Open a release, without reading its rows."""
     path = find_complete_folder(find_release(path.resolve()))
     return Release(path, read_manifest(path), cache)
 
 
 def is_complete(path: Path) -> bool:
-    """Whether each file that the manifest lists is there with its size; contents are not read."""
+    """Return whether each listed file exists with its size; contents are not read."""
     folder = find_complete_folder(find_release(path.resolve()))
     try:
         files = read_manifest(folder).files
@@ -227,7 +227,7 @@ def is_complete(path: Path) -> bool:
 
 
 def verify_release(path: Path, config: str | None = None) -> None:
-    """Compares every file with the manifest; hidden files, which tools leave, are not looked at."""
+    """Compare every file with the manifest; hidden files are ignored."""
     folder = find_complete_folder(find_release(path.resolve()))
     manifest = read_manifest(folder)
     place = f"release {str(folder)!r}"
@@ -245,8 +245,8 @@ def verify_release(path: Path, config: str | None = None) -> None:
         for name in ("bytes", "sha256"):
             if getattr(actual, name) != getattr(entry, name):
                 raise ReleaseError(
-                    f"{file_place} has changed: {name} is {getattr(actual, name)!r}, the manifest says "
-                    f"{getattr(entry, name)!r}: {advice}"
+                    f"{file_place} has changed: {name} is {getattr(actual, name)!r}, the manifest "
+                    f"says {getattr(entry, name)!r}: {advice}"
                 )
     known_names = {MANIFEST, HYDRATION, *(entry.path for entry in files)}
     for file in sorted(folder.rglob("*")) if config is None else ():
@@ -275,7 +275,7 @@ def write_release(
     shard_bytes: int = SHARD_BYTES,
     processes: int = 1,
 ) -> Release:
-    """Writes a release; one that is there already stays until the new one is complete."""
+    """Write a release; an existing one stays until the new one is complete."""
     if not configs:
         raise ReleaseError(f"a release needs a config, expected some of {', '.join(CONFIGS)}")
     for name, dataset in configs.items():
@@ -308,7 +308,7 @@ def write_release(
 def _write_config(
     folder: Path, name: str, dataset: Dataset, store: ImageStore, shard_bytes: int, processes: int
 ) -> ConfigEntry:
-    """Writes a config as `test-00000-of-0000N.parquet`, holding one row group in memory."""
+    """Write a config as `test-00000-of-0000N.parquet`, with one row group in memory."""
     (folder / name).mkdir()
     schema = make_released_schema(CONFIGS[name].table)
     paths: list[Path] = []
@@ -350,7 +350,7 @@ def _write_config(
 
 
 class _RowGroup(NamedTuple):
-    """Rows with their images embedded, and the digests and size of what they hold."""
+    """Rows with embedded images, and the digests and size of their content."""
 
     rows: pa.Table
     digests: list[bytes]
@@ -414,7 +414,7 @@ def _join(
 
 
 def _map_images(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A column's image, its list of images or null, each image changed."""
+    """Map a column's image, or each of its list of images; null stays null."""
     if isinstance(value, list):
         return [None if image is None else change(image) for image in value]
     return None if value is None else change(value)
@@ -429,10 +429,10 @@ def _embed_image(digest: str, store: ImageStore) -> dict[str, Any]:
 
 
 def make_released_schema(table: Table) -> pa.Schema:
-    """Arrow types of a table's released rows, with the features that `load_dataset` reads back."""
+    """Return a table's Arrow schema in releases, with features for `load_dataset`."""
 
     def convert_lists(feature: Any) -> Any:
-        """A list as older versions of datasets read it, too."""
+        """Convert a list to the form that older versions of datasets read."""
         if not isinstance(feature, dict):
             return feature
         if feature.get("_type") == "List":
@@ -446,7 +446,7 @@ def make_released_schema(table: Table) -> pa.Schema:
 
 
 def _iterate_leaves(path: str, arrow_type: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """The leaves of a column, by the paths under which Parquet reads them alone."""
+    """Yield the leaves of a column, by the paths that Parquet reads them under."""
     if pa.types.is_struct(arrow_type):
         for inner in arrow_type:
             yield from _iterate_leaves(f"{path}.{inner.name}", inner.type)
@@ -457,7 +457,7 @@ def _iterate_leaves(path: str, arrow_type: pa.DataType) -> Iterator[tuple[str, p
 
 
 def non_image_columns(schema: pa.Schema) -> list[str]:
-    """The leaves of a release's rows but for the bytes of their images."""
+    """Return the leaf columns of a release's rows, apart from image bytes."""
     leaves = (leaf for column in schema for leaf in _iterate_leaves(column.name, column.type))
     return [path for path, arrow_type in leaves if not pa.types.is_binary(arrow_type)]
 
@@ -479,7 +479,6 @@ def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def read_release_facts(release: Release) -> ReleaseFacts:
-    """What a release says of itself."""
     manifest, stats = release.manifest, read_stats(release.path, release.manifest)
     # A manifest's keys are sorted; the counts are in the order of the stages.
     stages = [*filter(manifest.provenance.__contains__, stats.funnel), *manifest.provenance]
@@ -506,7 +505,7 @@ STRUCTS = ("community_feedback", "picture_sources")
 
 
 def unpack_release(release: Release, images: ImageStore) -> dict[str, Dataset]:
-    """The rows of a release as a run has them, in files beside their images."""
+    """Unpack a release's rows as a run has them, in files beside their images."""
     images.root.mkdir(parents=True, exist_ok=True)
     return {
         name: store_table_rows(
@@ -519,7 +518,7 @@ def unpack_release(release: Release, images: ImageStore) -> dict[str, Dataset]:
 
 
 def store_table_rows(rows: Iterable[Mapping[str, Any]], table: Table, file: Path) -> Dataset:
-    """Rows of a table in a file, which are not in memory together."""
+    """Store rows of a table in a file, without holding all in memory."""
     remaining = iter(rows)
     chunks = iter(lambda: list(islice(remaining, ROWS_PER_BATCH)), [])
     return store_batches(
@@ -528,7 +527,7 @@ def store_table_rows(rows: Iterable[Mapping[str, Any]], table: Table, file: Path
 
 
 def store_batches(batches: Iterable[pa.Table], table: Table, file: Path) -> Dataset:
-    """Batches of rows of a table in a file, each in memory alone."""
+    """Store batches of a table's rows in a file, one in memory at a time."""
     rows = store_rows(batches, table.features.arrow_schema, file)
     return Dataset(rows, fingerprint=file.stem)
 
@@ -536,7 +535,7 @@ def store_batches(batches: Iterable[pa.Table], table: Table, file: Path) -> Data
 def iterate_rows(
     dataset: Dataset, size: int = ROWS_PER_BATCH, columns: Sequence[str] | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a dataset, so many in memory at a time."""
+    """Iterate the rows of a dataset, batch by batch."""
     for batch in arrow_batches(dataset, size, columns):
         yield from batch.to_pylist()
 
@@ -545,7 +544,7 @@ RowGroups = tuple[Path, Sequence[int] | None]  # row groups of a file, null for 
 
 
 def split_row_groups(release: Release, config: str) -> Iterator[RowGroups]:
-    """About as many rows of a config as are in memory together, one part after the other."""
+    """Yield parts of a config with about as many rows as fit in memory."""
     for path in config_files(release, config):
         with catch_read_errors(path):
             count = read_footer(path, release.path).num_row_groups
@@ -561,7 +560,7 @@ def read_config_rows(
     images: ImageStore | None = None,
     parts: Iterable[RowGroups] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a config, with digests for its images, which are read only for a store."""
+    """Yield a config's rows with image digests; a store makes it read the images."""
     table = _get_table(release, config)
     released, pictures = make_released_schema(table), table.images
 
@@ -604,7 +603,7 @@ def read_rows(
     columns: Callable[[pa.Schema], list[str] | None],
     groups: Sequence[int] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a file, a row group at a time, of the leaves that are chosen by its schema."""
+    """Yield the rows of a file by row group, with columns chosen by its schema."""
     with (
         catch_read_errors(path),
         open_parquet(path, path.parents[1], _read_footer(path, *_stat_file(path))) as file,
@@ -615,7 +614,7 @@ def read_rows(
 
 @lru_cache(maxsize=1)
 def _read_footer(path: Path, *file_state: int) -> pq.FileMetaData:
-    """What stands at the end of a file, which grows with its row groups, once for its parts."""
+    """Read a file's footer, once for all of its parts."""
     del file_state
     return read_footer(path, path.parents[1])
 

@@ -1,4 +1,4 @@
-"""One dataset repository on the Hub, and which of its revisions hold a post; errors in one line."""
+"""A dataset repository on the Hub, and its revisions that hold a post."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ EXPLANATIONS = {
 
 @contextmanager
 def hub_errors(action: str, meanings: Mapping[int, str] | None = None) -> Iterator[None]:
-    """Turns what the Hub's client raises into a `HubError`; a status may have a meaning here."""
+    """Turn errors of the Hub's client into `HubError`; statuses may have messages here."""
     try:
         yield
     except Exception as error:  # the client passes on what its own libraries raise
@@ -76,7 +76,7 @@ def get_status(error: BaseException) -> int | None:
 
 
 def _find_origin(error: BaseException) -> BaseException:
-    """The first answer of the Hub among the causes, else the first cause of all."""
+    """Return the first response of the Hub among the causes, else the first cause."""
     while not isinstance(error, HUB_ERRORS) and error.__cause__ is not None:
         error = error.__cause__
     return error
@@ -131,7 +131,7 @@ class RepositoryState(NamedTuple):
 
 @dataclass(frozen=True)
 class Remote:
-    """A dataset repository, which may be yet to be made."""
+    """A dataset repository, which may not exist yet."""
 
     api: HfApi
     repo_id: str
@@ -201,7 +201,7 @@ class Remote:
             return {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
     def read_columns(self, commit: str, path: str, names: Collection[str]) -> pa.Table:
-        """Columns of a Parquet file, of which no other bytes are fetched; some may lack there."""
+        """Read columns of a Parquet file without fetching others; some may be missing."""
         with hub_errors(f"read {path!r} of {self.repo_id!r}"):
             files = HfFileSystem(endpoint=self.api.endpoint, token=self.api.token)
             with files.open(f"datasets/{self.repo_id}@{commit}/{path}") as file:
@@ -227,7 +227,7 @@ class Remote:
         return details.merge_commit_oid
 
     def open_request(self, title: str, text: str) -> str:
-        """Opens a pull request without a change, and gives its address."""
+        """Open a pull request without a change, and return its address."""
         with hub_errors(f"open a pull request of {self.repo_id!r}"):
             request = self.api.create_pull_request(
                 self.repo_id, title, description=text, repo_type=KIND
@@ -235,7 +235,7 @@ class Remote:
         return request.url
 
     def comment(self, request: PullRequest, text: str) -> None:
-        """Says something in a request, unless it is what was said there last."""
+        """Comment on a pull request, unless the last comment says the same."""
         with hub_errors(f"comment {request.url}"):
             details = self.api.get_discussion_details(self.repo_id, request.number, repo_type=KIND)
             comments = [
@@ -259,11 +259,11 @@ class Remote:
         description: str | None = None,
         create_pr: bool,
     ) -> CommitInfo:
-        """Makes one commit on a state that was seen; the files of it come first."""
+        """Commit on a known parent, so that a concurrent change is refused."""
         conflict = (
             f"somebody else published meanwhile: it is no longer at {parent[:10]}, nothing of this "
-            f"release was committed; look at {self.page}/commits/{MAIN_BRANCH}, then run the same command "
-            "again"
+            f"release was committed; look at {self.page}/commits/{MAIN_BRANCH}, then run the same "
+            "command again"
         )
         with hub_errors(f"publish to {self.repo_id!r}", dict.fromkeys(CONFLICT, conflict)):
             return self.api.create_commit(
@@ -296,7 +296,7 @@ POST_COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 class RevisionWithPosts(NamedTuple):
-    """A tag, branch or pull request that holds posts: ids of samples, and how many answers do."""
+    """A revision that holds posts: ids of its samples, and the number of answers."""
 
     kind: str
     revision: str
@@ -311,7 +311,7 @@ TAG_KIND = "tag"
 def find_revisions_with_posts(
     repo_id: str, urls: Collection[str], *, api: HfApi | None = None
 ) -> list[RevisionWithPosts]:
-    """Finds what of a repository still holds posts: tags, branches, and pull requests."""
+    """Find the tags, branches and pull requests of a repository that hold posts."""
     remote = Remote(api or HfApi(), repo_id)
     remote.require_state()
     with hub_errors(f"read {repo_id!r}"):

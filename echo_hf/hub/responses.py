@@ -1,4 +1,4 @@
-"""The answers that a build read, as a table of its release, and how they are found again."""
+"""The answers that a build read, as a table of its release, for replay."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class _Response(BaseModel):
 
 
 def get_finish_reason(completion: Completion) -> FinishReason:
-    """The word under which it is recorded how a call ended."""
+    """Return the recorded word for how a call ended."""
     if completion.is_answer:
         return "stop"
     if completion.error == Failed.NEEDS_MODEL:
@@ -76,7 +76,7 @@ def get_finish_reason(completion: Completion) -> FinishReason:
 
 
 def is_recordable(completion: Completion) -> bool:
-    """Whether what came back can be written down and will be read again."""
+    """Return whether a completion can be written down and read back."""
     if completion.error == Failed.DAMAGED_ANSWER:
         return False
     text = (completion.text or "") if completion.is_answer else ""
@@ -86,7 +86,7 @@ def is_recordable(completion: Completion) -> bool:
 
 
 def read_responses(path: Path) -> Iterator[tuple[bytes, Completion]]:
-    """The answers of a file by their keys; it may come from anywhere."""
+    """Yield the answers of an untrusted file by their keys."""
     with catch_read_errors(path, ADVICE), open_parquet(path, path.parents[1]) as file:
         if not file.schema.equals(RESPONSES.schema):
             names = ", ".join(f"{field.name} ({field.type})" for field in RESPONSES.schema)
@@ -128,7 +128,7 @@ ASKED_SQL = """create table asked (
 
 @dataclass(frozen=True)
 class ResponseCounts:
-    """How many answers were written, and how many were not, by reason."""
+    """How many answers were written, and how many left out, by reason."""
 
     rows: int
     left_out: Mapping[LeftOut, int]
@@ -142,13 +142,13 @@ def write_responses(
     *,
     restricted: frozenset[str] = RESTRICTED_PLATFORMS,
 ) -> ResponseCounts:
-    """Writes each stored answer once, in the order of keys; of requests there may be millions."""
+    """Write each stored answer once, sorted by key; there may be millions of requests."""
     table = arrow_rows(posts, ["url", "platform"])
     mask = pc.is_in(table["platform"], pa.array(sorted(restricted), pa.string()))
     restricted_urls = frozenset(table["url"].filter(mask).to_pylist())
 
     def is_restricted(url: str) -> bool:
-        """Whether it is a post of such a platform, by address or by what it says."""
+        """Return whether a post is of a restricted platform, by address or by its row."""
         return url in restricted_urls or platform_of(url) in restricted
 
     rows_written = 0
@@ -208,7 +208,7 @@ RECORDED_SQL = """create table recorded (
 
 
 class RecordedAnswers:
-    """The answers of a release, as a store of answers gives them."""
+    """The recorded answers of a release, with the interface of an answer store."""
 
     def __init__(self) -> None:
         self._connection = open_scratch(RECORDED_SQL)
@@ -248,13 +248,14 @@ class RecordedAnswers:
 
 
 def read_recorded_answers(path: Path) -> RecordedAnswers:
-    """Reads the answers of a release, which are checked first."""
+    """Read the recorded answers of a release, after verifying it."""
     release = read_release(path)
     configs = release.manifest.configs
     if RESPONSES_CONFIG not in configs:
         raise ReleaseError(
-            f"release {str(path)!r} carries no {RESPONSES_CONFIG}, only {', '.join(map(repr, configs))}: "
-            "take one that was built with --with-responses, or ask its builder for one"
+            f"release {str(path)!r} carries no {RESPONSES_CONFIG}, only "
+            f"{', '.join(map(repr, configs))}: take one that was built with "
+            "--with-responses, or ask its builder for one"
         )
     verify_release(release.path, RESPONSES_CONFIG)
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What a run holds beside its stages, as configs of its release: outputs, ratings, results."""
+"""Outputs, ratings and results of a run, as configs of its release."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STRENGTH = "bradley_terry"  # the metric of strengths beside anchors
 
 
 class Anchor(BaseModel):
-    """A strength that stays as it is when others join, with what it rests on."""
+    """A strength that stays when others join, and what it rests on."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -72,7 +72,7 @@ class ReleasedResults(BaseModel):
     judges: Mapping[str, ModelIdentity] = {}
 
     def build_definition(self, row: ResultRow) -> JsonValue:
-        """A figure's definition, with the models behind the names in it."""
+        """Return a figure's definition, with the models behind the names in it."""
         if not isinstance(row.definition, dict):
             return row.definition
         by_kind: dict[str, JsonValue] = {}
@@ -91,7 +91,7 @@ MAX_RESULTS_BYTES = 1 << 27
 
 
 def read_results(path: Path) -> Dataset:
-    """The figures of a run, sorted by their key."""
+    """Read the figures of a run, sorted by their key."""
     try:
         text = read_regular(path, max_bytes=MAX_RESULTS_BYTES)
         saved = ReleasedResults.model_validate_json(text)
@@ -99,8 +99,8 @@ def read_results(path: Path) -> Dataset:
         raise RunError(f"cannot read {str(path)!r} ({error.strerror}): score again") from None
     except ValidationError as error:
         raise RunError(
-            f"{str(path)!r}: {describe_problem(error)}: score again, or move the file away to release "
-            "without it"
+            f"{str(path)!r}: {describe_problem(error)}: score again, or move the file away to "
+            "release without it"
         ) from None
     rows = [
         figure.model_dump()
@@ -116,7 +116,7 @@ def read_results(path: Path) -> Dataset:
 
 
 def parse_definition(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The definition in a row of released figures; empty where it is none."""
+    """Parse the definition in a row of released figures; empty where it is invalid."""
     try:
         definition = json.loads(row["definition"] or "")
     except (ValueError, RecursionError):
@@ -125,7 +125,7 @@ def parse_definition(row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def read_models(definition: Mapping[str, Any], kind: str) -> dict[str, ModelIdentity]:
-    """Who answered to the names of systems or judges in a figure, as far as it says so."""
+    """Read the models behind the names of systems or judges in a figure."""
     by_kind = definition.get(ANSWERED_BY)
     rows = by_kind.get(kind) if isinstance(by_kind, Mapping) else None
     models: dict[str, ModelIdentity] = {}
@@ -136,7 +136,7 @@ def read_models(definition: Mapping[str, Any], kind: str) -> dict[str, ModelIden
 
 
 def released_models(results: Dataset | None) -> dict[str, dict[str, ModelIdentity]]:
-    """Who answered to each name in released figures."""
+    """Return the models behind each name in released figures."""
     rows = [parse_definition(row) for row in results or ()]
     return {
         kind: {name: model for row in rows for name, model in read_models(row, kind).items()}
@@ -152,14 +152,14 @@ OUTPUT_DIGEST_COLUMNS = ("image", "output_sha256", "output_a_sha256", "output_b_
 
 
 class ReleasedTables(NamedTuple):
-    """Configs, and of each how many rows are left out, by reason."""
+    """Configs, and for each the number of rows left out, by reason."""
 
     configs: Mapping[str, Dataset]
     left_out: Mapping[str, Mapping[str, int]]
 
 
 def select_released_tables(root: Path, samples: Mapping[str, Dataset]) -> ReleasedTables:
-    """What a run holds beside its stages, of the samples that are released as they are."""
+    """Select the run's tables about samples that are released unchanged."""
     digests: dict[str, str | None] = {}
     splits: dict[str, str] = {}
     for name in filter(samples.__contains__, SAMPLE_CONFIGS):
@@ -185,7 +185,7 @@ def select_released_tables(root: Path, samples: Mapping[str, Dataset]) -> Releas
 
 
 def _add_splits(ratings: Dataset, splits: Mapping[str, str]) -> Dataset:
-    """Ratings with the splits that their samples have in this release."""
+    """Set the splits that the samples have in this release."""
     table = arrow_rows(ratings)
     names = pa.array([splits.get(name) for name in table[SAMPLE_COLUMN].to_pylist()], pa.string())
     if SPLIT_COLUMN in table.column_names:
@@ -209,7 +209,7 @@ def _read_table(path: Path) -> Dataset:
 def find_left_out_reasons(
     rows: pa.Table, digests: Mapping[str, str | None]
 ) -> tuple[LeftOut | None, ...]:
-    """Why rows about samples do not count, null for those that do."""
+    """Return why rows about samples do not count, null for those that do."""
     names = rows[SAMPLE_COLUMN].to_pylist()
     released = [digests.get(name) for name in names]
     judged = rows[DIGEST_COLUMN].to_pylist() if DIGEST_COLUMN in rows.column_names else released
@@ -226,7 +226,7 @@ def find_left_out_reasons(
 def clean_outputs(
     configs: Mapping[str, Dataset], images: ImageStore
 ) -> tuple[dict[str, Dataset], int]:
-    """The rows of a release without metadata in the images that systems drew."""
+    """Remove the metadata of the images that systems drew."""
     if OUTPUTS.name not in configs:
         return dict(configs), 0
     drawn_digests = arrow_rows(configs[OUTPUTS.name])["image"].to_pylist()

@@ -1,4 +1,4 @@
-"""Read the image columns of tables that others may have written: an image is its bytes, no place.
+"""Read image columns of strangers' tables: embedded bytes only, no path is followed.
 
 `datasets` stores an image as `{"bytes": ..., "path": ...}`, and opens the path, or fetches the
 address, where there are no bytes: a stranger's table would have this machine open its own files.
@@ -22,11 +22,11 @@ EXPECTED = "expected its bytes: no path or address in a table is followed"
 
 
 class NotEmbeddedError(ImageError):
-    """An image that is named in a table, and not in it."""
+    """An image that a table names, but does not hold."""
 
 
 def read_embedded(image: Any, row: object) -> bytes:
-    """The bytes of an image in a row, which is named if they are not there."""
+    """Return an image's bytes, or raise with its row's name."""
     data = image.get("bytes") if isinstance(image, Mapping) else image
     if isinstance(data, bytes):
         return data
@@ -36,8 +36,8 @@ def read_embedded(image: Any, row: object) -> bytes:
 
 
 def check_embedded(table: pa.Table | pa.RecordBatch, earlier_rows: int = 0) -> None:
-    """Makes sure that each image of a table is its bytes; `before` rows came before these."""
-    import pyarrow as pa  # heavy, and `embedded_bytes` needs none of it
+    """Check that each image of a table is embedded; `earlier_rows` came before."""
+    import pyarrow as pa  # heavy, and `read_embedded` needs none of it
 
     for column in table.column_names:
         chunks = table[column].chunks if isinstance(table, pa.Table) else [table[column]]
@@ -55,7 +55,7 @@ def check_embedded(table: pa.Table | pa.RecordBatch, earlier_rows: int = 0) -> N
 
 
 def _mark_missing(values: pa.Array) -> npt.NDArray[np.bool_]:
-    """For each value whether an image in it has no bytes."""
+    """Mark the values that hold an image without bytes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -81,7 +81,7 @@ def _to_bools(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
 
 
 def _find_images(value: Any) -> Iterator[Any]:
-    """The images without bytes in a value."""
+    """Yield the images without bytes in a value."""
     if isinstance(value, Mapping):
         if value.keys() == {"bytes", "path"}:
             yield from [value] if value["bytes"] is None else ()

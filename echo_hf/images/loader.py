@@ -1,4 +1,4 @@
-"""Decode images from strangers, and load them for measuring: upright, in sRGB, flattened."""
+"""Decode untrusted images, and load them for measuring: upright, in sRGB, flattened."""
 
 from __future__ import annotations
 
@@ -39,6 +39,9 @@ PAGE_MARKS = (b"<!doctype html", b"<html", b"<head", b"<body")
 ImageSource = bytes | Path | Image.Image
 
 
+PixelSize = tuple[int, int]  # width and height
+
+
 def detect_format(data: bytes) -> str | None:
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "WEBP"
@@ -64,7 +67,7 @@ def detect_other_format(data: bytes) -> BadImage:
 
 
 class ProcessGuard:
-    """A context manager for threads that change a setting of the process while any is inside."""
+    """A context manager for threads that changes a process-wide setting while any is inside."""
 
     def __init__(self, change: Callable[[ExitStack], None]) -> None:
         self._change = change
@@ -103,7 +106,7 @@ _large_lock = RLock()
 
 
 def take_turns(size: tuple[int, int]) -> AbstractContextManager[object]:
-    """Lets the threads of a process decode large images one after the other.
+    """Let the threads of a process decode large images one after the other.
 
     A few kilobytes may be a sheet of a hundred million pixels, and each thread might hold one.
     """
@@ -115,7 +118,7 @@ def is_large(size: tuple[int, int]) -> bool:
 
 
 class BadImageError(ImageError):
-    """An image cannot be shown, and why."""
+    """An image that cannot be shown, with the reason."""
 
     def __init__(self, reason: BadImage, detail: str, name: str = "image") -> None:
         super().__init__(f"{name}: {reason.meaning} ({detail})")
@@ -131,7 +134,7 @@ class BadImageError(ImageError):
 def open_image(
     source: ImageSource, *, max_pixels: int = MAX_IMAGE_PIXELS, min_side: int = MIN_SIDE
 ) -> Iterator[Image.Image]:
-    """Opens an image; what its decoder trips over inside the block is a `BadImageError` too."""
+    """Open an image; decoder errors inside the block become `BadImageError`."""
     if not isinstance(source, ImageSource):
         raise TypeError(f"{type(source).__name__!r} is not an image: expected bytes, Path or Image")
     name = f"image {source.name!r}" if isinstance(source, Path) else "image"
@@ -171,7 +174,7 @@ def _open_source(source: ImageSource) -> AbstractContextManager[Image.Image]:
 
 
 def read_image_file(path: Path) -> bytes:
-    """The beginning of a regular file, which is all of it unless it is too large."""
+    """Read a regular file, one byte over the limit at most."""
     try:
         with open_regular(path) as file:
             return file.read(MAX_IMAGE_BYTES + 1)
@@ -216,14 +219,14 @@ class LoadedImage:
 def load_rgb(
     source: ImageSource, *, color_management: bool = True, background: Color = WHITE
 ) -> Image.Image:
-    """Loads an image the one way in which all images are loaded."""
+    """Load an image in the one way in which all images are loaded."""
     return load_image(source, color_management=color_management, background=background).image
 
 
 def load_image(
     source: ImageSource, *, color_management: bool = True, background: Color = WHITE
 ) -> LoadedImage:
-    """`load_rgb`, with what was noticed on the way."""
+    """Load an image as `load_rgb` does, with notices of what was found."""
     notices: set[ImageNotice] = set()
     with open_image(source) as image, take_turns(image.size):
         # How the file has its pixels; gone once they are loaded.
@@ -297,7 +300,7 @@ def _make_probe(mode: str) -> Image.Image:
 def _separate_alpha(
     image: Image.Image, raw_mode: str, notices: set[ImageNotice]
 ) -> tuple[Image.Image, Image.Image | None]:
-    """Colors in mode L, RGB, CMYK, or another that Pillow converts; and opacity, if any."""
+    """Return colors in a convertible mode, and the opacity, if any."""
     mode = image.mode
     if mode in ("I", "F") or mode.startswith("I;16"):
         notices.add(ImageNotice.SIXTEEN_BITS)
@@ -330,7 +333,7 @@ def _reduce_to_8_bits(image: Image.Image) -> Image.Image:
 
 
 def _read_color_key(image: Image.Image, raw_mode: str) -> Image.Image | None:
-    """Opacity of an image in which one color stands for transparent."""
+    """Return the opacity of an image with one transparent color."""
     key = image.info.get("transparency")
     if key is None:
         return None
@@ -349,7 +352,7 @@ def _has_other_colors(info: dict[Any, Any]) -> bool:
 
 
 def load_upright(file: Path, sha256: str | None = None) -> Image.Image:
-    """Decodes an image by `load_rgb`; the bytes on disk stay as they are."""
+    """Decode a file by `load_rgb`; its bytes on disk stay as they are."""
     try:
         data = file.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Remove what an image file says beside its pixels, without decoding or encoding a pixel."""
+"""Remove the metadata of an image file, without decoding or encoding a pixel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WEBP_EXIF, WEBP_XMP = 0x08, 0x04
 
 
 class MetadataKind(StrEnum):
-    """What an image file said beside its pixels."""
+    """Kinds of metadata in an image file."""
 
     EXIF = "exif"
     GPS = "gps"
@@ -67,14 +67,14 @@ class CleanedFile(NamedTuple):
 
 
 class FileSection(NamedTuple):
-    """A stretch of a file; null for a kind that stays."""
+    """A section of a file; its kind is null where it stays."""
 
     data: bytes
     kind: MetadataKind | None
 
 
 def remove_metadata(data: bytes) -> CleanedFile:
-    """Removes the metadata of an image file; its pixels, colors and orientation stay."""
+    """Remove the metadata of an image file; pixels, colors and orientation stay."""
     clean = CLEANERS.get(detect_format(data) or "")
     if clean is None:
         raise ImageError(f"{data[:8]!r}...: expected a JPEG, PNG, WebP, GIF or BMP file")
@@ -114,7 +114,7 @@ def _read_exif(data: bytes, *, is_there: bool) -> tuple[int, bool]:
 def _join_sections(
     data: bytes, sections: Iterable[FileSection], exif: bytes = b"", position: int = 0
 ) -> tuple[bytes, set[MetadataKind]]:
-    """The parts that stay, with the orientation at a place of the list where it stood elsewhere."""
+    """Join the sections that stay, and insert the orientation if it was elsewhere."""
     parts = list(sections)
     if remainder := data[sum(len(part.data) for part in parts) :]:
         parts.append(FileSection(remainder, MetadataKind.OTHER))
@@ -245,7 +245,7 @@ def _measure_color_table(flags: int) -> int:
 
 
 def _clean_bmp(data: bytes, _: bytes) -> tuple[bytes, set[MetadataKind]]:
-    """A BMP has no place for words."""
+    """Return a BMP as it is: it has no place for metadata."""
     if struct.unpack_from("<I", data, 2)[0] != len(data):
         raise ValueError("it is not as long as it says")
     return data, set()

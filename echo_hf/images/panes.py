@@ -1,4 +1,4 @@
-"""Tell sheets of several pictures, and windows of programs, from single pictures.
+"""Tell sheets of several images, and windows of programs, from single images.
 
 A sheet is parted by straight seams of one color that go from side to side, or by edges as sharp and
 long as only two pictures have that touch; a window has few plain colors, a bar, and small letters.
@@ -68,14 +68,14 @@ PixelBox = tuple[int, int, int, int]
 
 
 class Layout(StrEnum):
-    """What a picture is that is not a single one."""
+    """Layouts of an image that is not a single one."""
 
     SHEET = "sheet"
     WINDOW = "window"
 
 
 def detect_layout(source: ImageSource) -> Layout | None:
-    """Whether an image is a sheet of pictures or a window of a program; null for a single one."""
+    """Detect a sheet of images or a program's window; null for a single image."""
     pixels = shrink_to_pixels(source)
     if min(pixels.shape[:2]) < MIN_SIDE:
         return None
@@ -85,7 +85,7 @@ def detect_layout(source: ImageSource) -> Layout | None:
 
 
 def shrink_to_pixels(source: ImageSource) -> PixelArray:
-    """An image upright, with sides of about 1,024 pixels at most."""
+    """Load an image upright, with sides of about 1,024 pixels at most."""
     with open_image(source) as image:
         image.draft("RGB", (MAX_SIDE, MAX_SIDE))  # a JPEG need not be decoded whole
         is_plain = image.mode in ("RGB", "L") and not image.has_transparency_data
@@ -99,7 +99,7 @@ def _shrink(image: Image.Image) -> Image.Image:
 
 
 def find_panes(pixels: PixelArray) -> list[PixelBox]:
-    """The pictures of a sheet; none of a single picture."""
+    """Return the images of a sheet; empty for a single image."""
     height, width = pixels.shape[:2]
     light = _compute_brightness(pixels)
     wholes = [(0, 0, width, height)]
@@ -113,7 +113,7 @@ def find_panes(pixels: PixelArray) -> list[PixelBox]:
 
 
 def is_window(pixels: PixelArray) -> bool:
-    """Whether an image has the plain colors, the bar and the small letters of a window."""
+    """Return whether an image has the plain colors, bar and small letters of a window."""
     height, width = pixels.shape[:2]
     masks = _find_plain_colors(pixels)
     shares = sorted((float(mask.mean()) for mask in masks), reverse=True)
@@ -153,13 +153,13 @@ def _is_same_size(size: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def find_runs(lines: LineMask) -> list[tuple[int, int]]:
-    """Where lines follow each other without a break, as starts and ends."""
+    """Return starts and ends of the runs of true values."""
     edges = np.flatnonzero(np.diff(np.r_[False, lines, False]))
     return [(int(start), int(end)) for start, end in edges.reshape(-1, 2)]
 
 
 def _find_seam_colors(pixels: PixelArray, light: FloatArray) -> list[FloatArray]:
-    """The colors of lines that go from side to side: first those inside, then those of margins."""
+    """Return colors of lines from side to side: inside ones first, then margins."""
     inside, margins = list[FloatArray](), list[FloatArray]()
     for rows, grey in ((pixels, light), (pixels.swapaxes(0, 1), light.T)):
         flat = _find_flat_columns(rows, grey)
@@ -174,7 +174,7 @@ def _find_seam_colors(pixels: PixelArray, light: FloatArray) -> list[FloatArray]
 
 
 def _find_flat_columns(pixels: PixelArray, light: FloatArray) -> LineMask:
-    """Which columns have one color from top to bottom, as far as packing leaves it."""
+    """Return which columns have one color throughout, apart from compression noise."""
     flat: LineMask = _measure_range(light) <= STEADY_LEVELS
     flat[flat] = light[:, flat].std(0) <= MAX_GRAIN
     flat[flat] = _measure_range(pixels[:, flat]).max(-1, initial=0) <= TINT_LEVELS
@@ -190,7 +190,7 @@ def _measure_range(values: NDArray[Any]) -> FloatArray:
 
 
 def _match_color(pixels: PixelArray, color: FloatArray, levels: int) -> LineMask:
-    """Which pixels are so near to a color in every channel; looked up, which is fast."""
+    """Return which pixels are close to a color in every channel, by look-up tables."""
     red, green, blue = np.abs(np.arange(256) - color[:, None]) <= levels
     is_near: LineMask = red[pixels[..., 0]] & green[pixels[..., 1]] & blue[pixels[..., 2]]
     return is_near
@@ -202,7 +202,7 @@ def _mark_off_color(pixels: PixelArray, light: FloatArray, color: FloatArray) ->
 
 
 def _split_parts(is_off: LineMask) -> list[PixelBox]:
-    """What lies between lines without anything strange, cut down and across by turns."""
+    """Return the boxes between seams, cut down and across by turns."""
 
     def cut(box: PixelBox, depth: int, unparted: int) -> Iterator[PixelBox]:
         left, top, right, bottom = box
@@ -226,7 +226,7 @@ def _split_parts(is_off: LineMask) -> list[PixelBox]:
 def _select_panes(
     parts: Sequence[PixelBox], pixels: PixelArray, light: FloatArray, color: FloatArray
 ) -> list[PixelBox]:
-    """The parts that are pictures, where they make a sheet."""
+    """Return the parts that are images, where they make up a sheet."""
     height, width = light.shape
     straight, marks = dict[PixelBox, int](), list[PixelBox]()
     for box in parts:
@@ -258,7 +258,7 @@ def _select_panes(
 
 
 def _count_straight_sides(pane: PixelArray, color: FloatArray) -> int:
-    """How many sides of a pane are straight edges; what stands free has a round outline."""
+    """Count a pane's straight sides; a free-standing object has a round outline."""
     straight = 0
     for rows in (pane, pane[::-1], pane.swapaxes(0, 1), pane.swapaxes(0, 1)[::-1]):
         corner = rows.shape[1] // CORNER_PARTS
@@ -269,7 +269,7 @@ def _count_straight_sides(pane: PixelArray, color: FloatArray) -> int:
 
 
 def _is_perforated(marks: Sequence[PixelBox]) -> bool:
-    """Whether small marks stand in a row at equal distances."""
+    """Return whether small marks stand in a row at equal distances."""
     rows: dict[tuple[str, int, int], list[float]] = {}
     for left, top, right, bottom in marks:
         rows.setdefault(("row", top // 4, bottom // 4), []).append((left + right) / 2)
@@ -284,7 +284,7 @@ def _is_perforated(marks: Sequence[PixelBox]) -> bool:
 
 
 def _is_pattern(light: FloatArray, panes: Sequence[PixelBox]) -> bool:
-    """Whether most panes repeat another one."""
+    """Return whether most panes repeat another one."""
     if len(panes) < MIN_TWINS:
         return False
     grey = Image.fromarray(light.astype(np.uint8))
@@ -297,7 +297,7 @@ def _is_pattern(light: FloatArray, panes: Sequence[PixelBox]) -> bool:
 
 
 def _split_touching(light: FloatArray, box: PixelBox) -> list[PixelBox]:
-    """The equal pictures without a gutter that make up a box; none where it is one picture."""
+    """Return the equal images without a gutter that make up a box; else none."""
     left, top, right, bottom = box
     area = light[top:bottom, left:right]
     for is_down, grey in ((True, area), (False, area.T)):
@@ -320,7 +320,7 @@ def _split_touching(light: FloatArray, box: PixelBox) -> list[PixelBox]:
 
 
 def _measure_edge(grey: FloatArray, column: int, reach: int) -> float:
-    """How much of a column near a place is the edge of two pictures that touch."""
+    """Measure how much of a column near a place is the edge of two touching images."""
     strip = grey[:, column - SEARCH_LEEWAYS * reach - 2 : column + SEARCH_LEEWAYS * reach + 3]
     steps = np.abs(np.diff(strip, axis=1))
     double_steps = np.abs(strip[:, 2:] - strip[:, :-2])[:, 1:-1]
@@ -335,13 +335,13 @@ def _measure_edge(grey: FloatArray, column: int, reach: int) -> float:
 
 
 def _measure_unevenness(line: FloatArray) -> float:
-    """Standard deviation along a line, apart from light that falls off."""
+    """Return the standard deviation along a line, apart from a gradual falloff."""
     places = np.linspace(-1, 1, len(line))
     return float((line - np.polyval(np.polyfit(places, line, 2), places)).std())
 
 
 def _find_plain_colors(pixels: PixelArray) -> list[LineMask]:
-    """Where the commonest colors are, each but for places of those before it."""
+    """Return masks of the most common colors, which do not overlap."""
     codes = (pixels >> 2).astype(np.int32) @ np.array([1 << 12, 1 << 6, 1], np.int32)
     is_left, masks = np.ones(codes.shape, bool), list[LineMask]()
     while len(masks) < PLAIN_COLORS and is_left.any():
@@ -356,7 +356,7 @@ def _find_plain_colors(pixels: PixelArray) -> list[LineMask]:
 
 
 def _has_bar(masks: Sequence[LineMask], max_share: float) -> bool:
-    """Whether rows at the top have one plain color, and those right below and at the end others."""
+    """Return whether the top rows share a plain color that those below do not have."""
     shares = np.array([mask.mean(1) for mask in masks])
     line_colors = np.where(shares.max(0) >= LINE_SHARE, shares.argmax(0), -1)
     height = len(line_colors)

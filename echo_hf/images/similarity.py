@@ -1,4 +1,4 @@
-"""Tell re-encoded images from edited ones by signatures of their blocks, and find similar ones."""
+"""Tell re-encoded images from edited ones by block signatures, and find similar ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.images.loader import ImageSource, load_image, load_rgb
+from echo_hf.images.loader import ImageSource, PixelSize, load_image, load_rgb
 from echo_hf.reasons import ImageNotice
 
 SIGNATURE_SIDE = 256
@@ -27,7 +27,6 @@ MAX_DETAIL_SIDE = 2048
 MAX_RESCALING = 4
 BLACK = (0, 0, 0)
 
-PixelSize = tuple[int, int]
 FloatArray = NDArray[np.float32]
 Means = NDArray[np.float16]
 Contrasts = NDArray[np.uint8]
@@ -56,7 +55,7 @@ def compute_signature(source: ImageSource) -> BlockSignature:
 
 
 def is_same_shape(size: PixelSize, other: PixelSize) -> bool:
-    """Whether one size may be the other scaled, each side rounded up or down."""
+    """Return whether one size may be the other scaled, up to rounding."""
     large, small = sorted((size, other), key=lambda sides: sides[0] * sides[1], reverse=True)
     is_near = all(MAX_RESCALING * short >= long for short, long in zip(small, large, strict=True))
     return is_near and abs(large[0] * small[1] - large[1] * small[0]) <= sum(large)
@@ -76,7 +75,7 @@ def match_colors(
 
 
 def has_same_details(image: Image.Image, other: Image.Image) -> bool:
-    """Whether two images of one shape have the same details, as far as packing leaves them."""
+    """Return whether two images of one shape have equal details, up to compression."""
     smaller = min(image.size, other.size)
     scale = min(1.0, MAX_DETAIL_SIDE / max(smaller))
     size = max(1, round(smaller[0] * scale)), max(1, round(smaller[1] * scale))
@@ -102,7 +101,7 @@ def _compute_brightness(image: Image.Image, size: PixelSize) -> NDArray[np.uint8
 
 
 def _split_blocks(pixels: NDArray[np.uint8], side: int) -> FloatArray:
-    """By row and column of the blocks and by channel: a block's pixels side by side, in memory."""
+    """Split an image into blocks: by row, column and channel, then a block's pixels."""
     height, width, channels = pixels.shape
     split = pixels.reshape(height // side, side, width // side, side, channels)
     blocks = split.transpose(0, 2, 4, 1, 3).reshape(height // side, width // side, channels, -1)
@@ -138,7 +137,7 @@ class SignatureIndex:
 
 
 def _average_cells(blocks: Means | Contrasts) -> NDArray[np.float64]:
-    """Means over the cells of each image, cell by cell and channel by channel in one row."""
+    """Average over the cells of each image: one row, by cell and channel."""
     side = BLOCKS // CELLS_PER_SIDE
     split = blocks.reshape(len(blocks), CELLS_PER_SIDE, side, CELLS_PER_SIDE, side, -1)
     means: NDArray[np.float64] = split.mean((2, 4), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Images live once, as the bytes they were, under the sha256 of those bytes."""
+"""The image store: each image once, as its original bytes, under their sha256."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ImageStore:
     root: Path
 
     def put(self, data: bytes, max_pixels: int = MAX_IMAGE_PIXELS) -> str:
-        """Keeps an image: when this returns it survives a machine that loses its power."""
+        """Store an image durably, even against power loss."""
         digest = hashlib.sha256(data).hexdigest()
         # What lies here whole has been decoded once.
         if not self._is_stored(digest, len(data)):
@@ -56,7 +56,7 @@ class ImageStore:
         return data
 
     def take(self, other: ImageStore, digest: str) -> None:
-        """Takes in an image that another store has, by a link where disks allow it."""
+        """Copy an image from another store, by a hard link where the disk allows it."""
         path, source = self.path(digest), other.path(digest)
         if path.exists() or not source.exists():
             return
@@ -98,7 +98,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def check_image(data: bytes, max_pixels: int = MAX_IMAGE_PIXELS) -> tuple[int, int]:
-    """The size of an image, once all of it was decoded."""
+    """Decode an image whole, and return its size."""
     # One pixel is an image, whatever it is good for.
     opening = open_image(data, max_pixels=max_pixels, min_side=1)
     with opening as image, take_turns(image.size):

@@ -37,14 +37,14 @@ from echo_hf.judging.rate import (
     task_row,
     to_dataset,
 )
-from echo_hf.judging.run_tables import Row, read_applicability, read_table
+from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.session import JudgeRows, JudgeTask, JudgingResult
 from echo_hf.metrics.result import estimate_mean
 from echo_hf.reasons import NotAudited
 from echo_hf.scores.votes import count_votes, to_verdicts
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import find_evaluation_folder, get_benchmark, load_evaluation
-from echo_hf.tables import RATINGS
+from echo_hf.tables import RATINGS, Row
 
 AUDIT_FILE = "audit.json"
 BOOTSTRAP_DRAWS = 1000

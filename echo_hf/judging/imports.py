@@ -34,7 +34,6 @@ from echo_hf.judging.run_tables import (
     MAX_COUNT,
     BoundedFloat,
     HumanRow,
-    Row,
     read_records,
     read_table,
 )
@@ -43,7 +42,7 @@ from echo_hf.reasons import IgnoredRating, NotImported, Outcome, Reason, Unrated
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import find_evaluation_folder, get_benchmark, load_evaluation
 from echo_hf.systems.files import read_bytes
-from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, TABLES, Table
+from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, TABLES, Row, Table
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample

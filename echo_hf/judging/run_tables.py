@@ -34,7 +34,7 @@ from echo_hf.scores.rating_table import read_outputs
 from echo_hf.scores.votes import PROTOCOLS
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark, get_benchmark, load_evaluation
-from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, Table
+from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, Row, Table
 
 # Columns that a table cannot do without; others are filled with a default or null.
 REQUIRED: Mapping[str, tuple[str, ...]] = {
@@ -118,7 +118,6 @@ VERDICT_COLUMNS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "ratings": ("rating", {"system": "output_sha256"}),
     "comparisons": ("winner", {"system_a": "output_a_sha256", "system_b": "output_b_sha256"}),
 }
-Row = Mapping[str, Any]
 OutputsByTask = Mapping[tuple[str, str], Row]  # by sample and system
 
 

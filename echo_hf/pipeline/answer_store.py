@@ -1,4 +1,4 @@
-"""The store: every answer a model gave, kept the moment it was given, under its request's key."""
+"""The answer store of a run: every answer under its request's key, stored as it comes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ create table if not exists sources (
         return ("digest",) in columns.fetchall()
 
     def _add_digests(self, connection: sqlite3.Connection) -> None:
-        """Gives a store of an earlier version its digests, where it may be written."""
+        """Add digests to a store of an earlier version, where it is writable."""
         if self.frozen:
             return
         connection.execute("begin immediate")
@@ -75,7 +75,7 @@ DAMAGED = Completion(None, error=Failed.DAMAGED_ANSWER.value, finish_reason="err
 
 
 def answer_checksum(text: str | bytes) -> bytes:
-    """What is kept beside the text of an answer, to tell when it was damaged."""
+    """Compute the checksum stored beside an answer, which reveals damage."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
 
@@ -115,7 +115,7 @@ TAKE_ROWS = {
 
 
 def compute_request_keys(signature: Mapping[str, Any], requests: Sequence[Request]) -> list[bytes]:
-    """Keys under which answers are kept."""
+    """Compute the keys under which answers are stored."""
     base = hashlib.sha256(signature_digest(signature))
     # Instructions are the same object in thousands of requests, all alive: hashed once.
     shared: dict[int, bytes] = {}
@@ -140,7 +140,7 @@ def compute_request_keys(signature: Mapping[str, Any], requests: Sequence[Reques
 
 
 def signature_digest(signature: Mapping[str, Any]) -> bytes:
-    """Sha256 of an engine's signature."""
+    """Return the sha256 of an engine's signature."""
     text = json.dumps(signature, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).digest()
 
@@ -174,7 +174,7 @@ MAX_CAUSE_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """What is known of a request beside its answer; one that was damaged is no answer."""
+    """Tries and costs of a request, without its answer's text; a damaged answer is none."""
 
     tries: int = 0
     readable: bool = False
@@ -185,7 +185,7 @@ class RequestRecord:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is left to ask: it was readable, had its two tries, or was refused."""
+        """Whether nothing is left to ask: readable, refused, or both tries made."""
         return self.readable or self.refused or self.tries >= MAX_TRIES
 
 
@@ -206,7 +206,7 @@ class Store:
         self.proven: set[str] = set()  # signatures of engines with an answer that can be used
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
-        """What is known of requests, by their keys: their answers, or else their last failure.
+        """Return the completions of requests by key: the answer, else the last failure.
 
         Each comes with the tokens and the price of all calls that ended so. An answer whose text
         was damaged is a failure.
@@ -224,7 +224,7 @@ class Store:
         return stored
 
     def records(self, keys: Sequence[bytes]) -> dict[bytes, RequestRecord]:
-        """What is known of each request that was ever answered or failed, without its text."""
+        """Return what is recorded of each request that was answered or failed, without its text."""
         records: dict[bytes, RequestRecord] = {}
         for key, text, _, finish, *costs, readable, tries, digest in self._read_calls(keys):
             record, cost = records.get(key, RequestRecord()), costs[3]
@@ -249,7 +249,7 @@ class Store:
         readable: bool | None = None,
         tries: int = 1,
     ) -> None:
-        """Keeps a completion; it is durable against a killed process when this returns.
+        """Store a completion, durable against a killed process.
 
         Args:
             key: Key of the request.
@@ -278,12 +278,12 @@ class Store:
             self._file.execute(INSERT_FAILURE, key, _to_storable(cause), finish_reason, *costs)
 
     def add_sources(self, sources: Iterable[tuple[str, bytes]]) -> None:
-        """Notes posts, each with the key of a request that it goes into; known ones stay."""
+        """Record posts, each with the key of a request that quotes it; known ones stay."""
         with self._file.write() as connection:
             connection.executemany(INSERT_SOURCE, sources)
 
     def take(self, path: Path, posts: Collection[str]) -> int:
-        """Takes in what another run's store holds of posts, each answer once.
+        """Copy what another run's store holds about posts, each answer once.
 
         Args:
             path: The file of a run that has ended; it is only read.
@@ -319,7 +319,7 @@ class Store:
         return damaged
 
     def forget(self, urls: Iterable[str]) -> int:
-        """Deletes every answer and failure that a post went into, from the file's bytes as well.
+        """Delete every answer and failure that quotes a post, from the file's bytes as well.
 
         Args:
             urls: Addresses of posts.
@@ -345,7 +345,7 @@ class Store:
         return int(self._file.execute(query, CUT_FINISH)[0][0])
 
     def close(self) -> None:
-        """Closes the file; it opens again when used."""
+        """Close the file; it reopens when used."""
         self._file.close()
 
     def __reduce__(self) -> tuple[type[Store], tuple[Path]]:
@@ -391,7 +391,7 @@ def _decode(stored: str | bytes | None) -> str | None:
 
 
 def is_damaged(text: Any, digest: bytes | None) -> bool:
-    """Whether the text of an answer is not what was stored."""
+    """Return whether an answer's text is not what was stored."""
     if not isinstance(text, str | bytes):
         return True
     is_text = isinstance(text, str) or text == (_decode(text) or "").encode(

@@ -1,4 +1,4 @@
-"""The text of a model's answer: without the thoughts before it, and the JSON value in it."""
+"""Parse the text of a model's answer: skip its thoughts, and find the JSON value in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RepeatedKeyError(ValueError):
 
 
 def remove_thoughts(text: str) -> str:
-    """The text of an answer outside its thoughts.
+    """Return the text of an answer outside its thoughts.
 
     A thought without a beginning, which many chat templates write into the question, starts with
     the text; one without an end takes the rest of it.
@@ -39,7 +39,7 @@ def remove_thoughts(text: str) -> str:
 
 
 def find_answer_value(text: str) -> str | None:
-    """The JSON value that an answer comes to, null where it has none.
+    """Return the JSON value of an answer, null where it has none.
 
     Raises:
         RepeatedKeyError: A key in it occurs twice with two values.
@@ -53,7 +53,7 @@ def find_answer_value(text: str) -> str | None:
 
 
 def find_last_value(text: str) -> str | None:
-    """The last JSON object, or array of objects, that stands whole in a text.
+    """Return the last complete JSON object, or array of objects, in a text.
 
     Of a text with too many broken ones nothing is read.
 
@@ -83,7 +83,7 @@ def find_last_value(text: str) -> str | None:
 
 
 def _find_value_end(text: str, start: int) -> tuple[int, RepeatedKeyError | None]:
-    """Where the value that begins here ends, and the key in it that has two values."""
+    """Return where the value that begins here ends, and an error for a repeated key."""
     try:
         return DECODER.raw_decode(text, start)[1], None
     except RepeatedKeyError as error:
@@ -91,7 +91,7 @@ def _find_value_end(text: str, start: int) -> tuple[int, RepeatedKeyError | None
 
 
 def remove_cut_field(text: str, field: str) -> str | None:
-    """An object that ends inside the text of a field, without that field; null for any other."""
+    """Return an object cut inside a text field, without that field; null for any other."""
     start = text.find("{")
     if start < 0:
         return None

@@ -1,4 +1,4 @@
-"""Where a stage reads its answers: a store, or an engine that needs no model."""
+"""Sources of a stage's answers (a store, or an engine without a model), and their parsing."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class StoredAnswers:
 
 @dataclass(frozen=True)
 class DirectAnswers:
-    """Answers of an engine that computes them as cheaply as they could be read."""
+    """Answers of an engine without a model, computed as they are read."""
 
     engine: Engine
     signature: Mapping[str, Any]
@@ -91,7 +91,7 @@ class DirectAnswers:
 
 @dataclass(frozen=True)
 class NoAnswers:
-    """What a stage reads that was given neither engine nor store: every request is unanswered."""
+    """The answers of a stage without engine and store: every request is unanswered."""
 
     signature: Mapping[str, Any] = field(default_factory=dict)
 
@@ -100,7 +100,7 @@ class NoAnswers:
 
 
 def make_answer_source(engine: Engine, store: Store | None) -> AnswerSource:
-    """Where the answers of an engine are read from: a store, in memory where none is given."""
+    """Make the source of an engine's answers; its store is in memory where none is given."""
     if not engine.stored:
         return DirectAnswers(engine, engine.signature())
     return StoredAnswers(Store(":memory:") if store is None else store, engine.signature())
@@ -158,7 +158,7 @@ def parse(request: Request, completion: Completion | None, key: bytes) -> BaseMo
 
 
 def _read_without_note(request: Request, text: str) -> BaseModel | None:
-    """An answer that was cut inside its note; null where anything else may be missing."""
+    """Parse an answer that was cut inside its note; null where more may be missing."""
     if request.answer is None or not issubclass(request.answer, NotedAnswer):
         return None
     value = remove_cut_field(remove_thoughts(text), "note")

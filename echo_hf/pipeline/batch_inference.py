@@ -1,4 +1,4 @@
-"""Batch inference: ask a model what stored answers lack, in one window over all its requests."""
+"""Batch inference: ask a model for the missing answers, in one window over all requests."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RETRY_INSTRUCTION = (
 
 
 def build_retry(request: Request, completion: Completion | None, failure: Failure) -> Request:
-    """The request to make after one that failed."""
+    """Build the request to send after a failed one."""
     if failure.reason is Failed.CUT:
         return replace(request, max_tokens=2 * request.max_tokens)
     has_form = request.answer is not None or request.regex is not None
@@ -65,7 +65,7 @@ def build_retry(request: Request, completion: Completion | None, failure: Failur
 
 @dataclass
 class FillStats:
-    """What filling took, in this run and, `stage_*`, in all runs of these requests."""
+    """Statistics of a fill: this run's, and in `stage_*` those of all runs."""
 
     requests: int = 0
     store_hits: int = 0
@@ -95,7 +95,7 @@ class FillStats:
         return ", ".join(parts)
 
     def __add__(self, other: FillStats) -> FillStats:
-        """What two fills took, one after the other."""
+        """Add the statistics of two fills, one after the other."""
         failures = Counter(self.failures) + Counter(other.failures)
         return FillStats(
             **{
@@ -109,14 +109,13 @@ class FillStats:
         )
 
     def add_call(self, completion: Completion) -> None:
-        """Adds a call of this run."""
         self.calls += 1
         self.usage = self.usage + completion.usage
         self.cost_usd = _add_costs(self.cost_usd, completion.cost_usd)
         self.add_cost(completion.usage, completion.cost_usd)
 
     def add_cost(self, usage: Usage, cost_usd: float | None) -> None:
-        """Adds what a call of this run or an earlier one took."""
+        """Add the cost of a call of this run or an earlier one."""
         self.stage_usage = self.stage_usage + usage
         self.stage_cost_usd = _add_costs(self.stage_cost_usd, cost_usd)
 
@@ -142,7 +141,7 @@ def fill(
     progress: OnProgress | None = None,
     should_stop: StopTest | None = None,
 ) -> FillStats:
-    """Asks an engine whatever the stage needs for these rows and the store does not hold.
+    """Ask an engine for all answers that a stage needs and the store lacks.
 
     A call that fails, is cut, or cannot be read is made once more: a cut one with twice the room,
     an unreadable one with its answer and what was wrong with it. Refusals are final. The second
@@ -159,7 +158,7 @@ def fill(
         keep_going: Whether to ask on where no answer can be used.
         whole: All rows of the question, where these are a part: an answer to any of them counts.
         progress: Called after each answer with the stats so far.
-        enough: Whether to ask nothing more, given the stats so far; what is under way then is
+        should_stop: Whether to ask nothing more, given the stats so far; what is under way then is
             waited for and kept.
 
     Returns:
@@ -191,7 +190,7 @@ def fill(
 def plan_requests(
     stage: ModelStage, dataset: Dataset, engine: Engine, store: Store, *, again: bool = False
 ) -> RequestPlan:
-    """What `fill` would ask: a pass over the rows that calls no model."""
+    """Count what `fill` would ask, in a pass over the rows that calls no model."""
     price = getattr(engine, "usd_per_million_prompt_tokens", None)
     planned, signature = RequestPlan(usd_per_million_prompt_tokens=price), engine.signature()
     handled: set[bytes] = set()
@@ -213,7 +212,7 @@ def find_settled(
     requests: Mapping[bytes, Request],
     unusable: UnusableTest | None = None,
 ) -> set[bytes]:
-    """The keys of requests that need not be asked; given what is unusable, of usable answers."""
+    """Return keys of requests that need no asking; with a test, those answered usably."""
     if unusable is None:
         records = store.records(list(requests))
         return {key for key, record in records.items() if record.is_settled}
@@ -232,7 +231,7 @@ class _SentRequest:
 
 
 class _Window:
-    """One stream of requests and their second tries; each answer is kept as it comes."""
+    """One stream of requests and their second tries; each answer is stored as it comes."""
 
     def __init__(
         self,
@@ -254,7 +253,7 @@ class _Window:
         self.errors_in_a_row, self.last_error, self.logged_failures = 0, "", 0
 
     def ask(self, segments: Iterable[Sequence[Request]], *, again: bool = False) -> None:
-        """Streams what the store lacks through the engine, until nothing is left.
+        """Stream the requests that the store lacks through the engine, until none is left.
 
         What a call before this one streamed is not looked at again.
         """
@@ -342,14 +341,16 @@ class _Window:
         error = ""
         if isinstance(answer, Failure) and answer.reason is Failed.ENGINE_ERROR:
             error = "" if completion.text else completion.error or completion.finish_reason
-        is_same = error and error == self.last_error
-        self.errors_in_a_row = self.errors_in_a_row + 1 if is_same else int(bool(error))
+        if error != self.last_error:
+            self.errors_in_a_row = 0
+        if error:
+            self.errors_in_a_row += 1
         self.last_error = error
         if self.errors_in_a_row >= MAX_EQUAL_ERRORS:
             raise EngineError(
-                f"engine {type(self.engine).__name__!r} gave {MAX_EQUAL_ERRORS} equal errors in a row "
-                f"and no answer, {error[:MAX_ERROR_CHARACTERS]!r}: fix that, the same command resumes from "
-                "here"
+                f"engine {type(self.engine).__name__!r} gave {MAX_EQUAL_ERRORS} equal errors in a "
+                f"row and no answer, {error[:MAX_ERROR_CHARACTERS]!r}: fix that, the same command "
+                "resumes from here"
             )
 
     def _is_final(self, sent: _SentRequest, failure: Failure) -> bool:
@@ -371,12 +372,12 @@ class _Window:
 
 @dataclass(frozen=True)
 class AskedAnswers(StoredAnswers):
-    """Stored answers of an engine, which is asked for what the store lacks as they are read."""
+    """Stored answers of an engine, which is asked for missing ones as they are read."""
 
     engine: Engine | None
 
     def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]:
-        """The answer to each request, in order."""
+        """Return the answer to each request, in order."""
         if self.engine is None:
             raise EngineError(
                 "this stage is a copy in another process than its engine: map it without "
@@ -392,20 +393,20 @@ class AskedAnswers(StoredAnswers):
 def select_new_requests(
     requests: Sequence[Request], signature: Mapping[str, Any], earlier: Collection[bytes]
 ) -> tuple[list[Request], list[bytes]]:
-    """The requests whose keys are none of an earlier round, and their keys."""
+    """Select the requests whose keys no earlier round has asked, and return their keys too."""
     pairs = zip(requests, compute_request_keys(signature, requests), strict=True)
     open = [(request, key) for request, key in pairs if key not in earlier]
     return [request for request, _ in open], [key for _, key in open]
 
 
 def list_sources(requests: Sequence[Request], keys: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
-    """The posts that go into requests, each with the key of the request."""
+    """Yield each post that requests quote, with the request's key."""
     for request, key in zip(requests, keys, strict=True):
         for url in request.sources:
             yield url, key
 
 
 def iterate_segments(stage: ModelStage, dataset: Dataset) -> Iterator[list[Request]]:
-    """What a stage asks for these rows, some thousand rows at a time."""
+    """Yield a stage's requests, some thousand rows at a time."""
     for batch in arrow_batches(dataset, SEGMENT_ROWS):
         yield [request for row in stage.requests(batch) for request in row]

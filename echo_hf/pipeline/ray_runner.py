@@ -1,4 +1,4 @@
-"""A run whose engines, systems and stages compute on the nodes of a Ray cluster.
+"""Run engines, systems and stages on the nodes of a Ray cluster.
 
 The run stays on the machine that started it. There are its files and its store, which nobody else
 opens: every answer comes back by itself and is stored the moment it is there, so that none waits in
@@ -52,7 +52,7 @@ from echo_hf.pipeline.stage import ModelStage, Stage
 
 
 class RayRunner(Runner):
-    """On the nodes of a cluster, where that is quicker.
+    """Runs engines and large stages on the nodes of a cluster.
 
     Args:
         options: The cluster, and the share of a node that a worker takes.
@@ -93,7 +93,7 @@ class RayRunner(Runner):
         self._cluster.close()
 
     def place_engine(self, place_engine: Engine, choice: EngineChoice) -> Engine:
-        """The engine, asked on the nodes if it computes; what somebody hosts is asked from here."""
+        """Return the engine, with workers on the nodes unless a server hosts its model."""
         self._pooled = None
         if not place_engine.stored or getattr(place_engine, "hosted", False):
             return place_engine
@@ -117,8 +117,9 @@ class RayRunner(Runner):
         gpus_shown = sum(node["Resources"].get("GPU", 0) for node in alive_nodes().values())
         if self._is_own_cluster and gpus_shown < gpus:  # nothing can join it
             raise RunError(
-                f"runner.gpus_per_actor is {gpus:g}, and this machine shows Ray {gpus_shown:g} GPUs: "
-                "expected 0, for models on the processor, or the address of a cluster with GPUs"
+                f"runner.gpus_per_actor is {gpus:g}, and this machine shows Ray {gpus_shown:g} "
+                "GPUs: expected 0, for models on the processor, or the address of a cluster "
+                "with GPUs"
             )
         return [self._nodes] * self.options.actors
 
@@ -141,7 +142,7 @@ class RayRunner(Runner):
         )
 
     def _can_all_read(self, stage: Stage) -> bool:
-        """Whether every node sees the images that a stage reads or makes."""
+        """Return whether every node sees the images that a stage reads or makes."""
         if not _find_stores(stage):
             return True
         if isinstance(token := self._nodes.token, bool):
@@ -157,7 +158,7 @@ class RayRunner(Runner):
     def _iterate_results(
         self, stage: Stage, dataset: Dataset, batches: Iterator[Sequence[int]]
     ) -> Iterator[pa.Table]:
-        """What a stage makes of each table, in order; a lost node's are computed once more."""
+        """Yield the stage's output tables in order; those of a lost node are computed again."""
         import ray
 
         token, node = self._nodes.token, ray.get_runtime_context().get_node_id()
@@ -206,7 +207,7 @@ def _find_stores(stage: Stage) -> dict[str, ImageStore]:
 
 
 def _call_stage(stage: Stage, token: str | bool, table: pa.Table) -> pa.Table:
-    """What a node does with rows; one that came later may not see the images."""
+    """Call a stage on a node; one that joined later may not see the images."""
     if not can_read_folder(token):
         folder = str(Path(str(token)).parent)
         raise RunError(
@@ -225,7 +226,7 @@ class _AnswerReader:
 
 
 class _ReadOnlyStore(Store):
-    """A store as other machines read it."""
+    """A read-only store, as other machines see it."""
 
     def __init__(self, reader: Any) -> None:
         self._reader = reader

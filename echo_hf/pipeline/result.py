@@ -1,4 +1,4 @@
-"""The result of a stage: rows kept, rejected, quarantined and noted, with counts and costs."""
+"""The result of a stage: kept rows, rejects, quarantine, notices, with counts and costs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ISSUE_COLUMNS = ("_reason", "_detail", "_request")
 
 @dataclass
 class StageStats:
-    """What a stage did, as `stats.json` keeps it."""
+    """Statistics of a stage, as `stats.json` holds them."""
 
     stage: str
     rows_in: int
@@ -57,7 +57,7 @@ class StageStats:
 
 @dataclass(frozen=True, repr=False)
 class StageResult(SummaryMixin):
-    """What a stage made of a dataset.
+    """The result of a stage.
 
     Attributes:
         dataset: The rows that go on, with the declared columns of the stage's output.
@@ -77,7 +77,7 @@ class StageResult(SummaryMixin):
 def sort_rows(
     stage: Stage, dataset: Dataset, mapped: Dataset, file: Path | None = None
 ) -> StageResult:
-    """Sorts the rows that a stage gave by what became of them; those aside lie beside a file."""
+    """Split a stage's output by status; other rows than kept go into files beside `file`."""
     control = arrow_rows(mapped, list(CONTROL))
     is_kept = pc.equal(control["_status"], Status.KEPT.value)
     issues = control.filter(pc.invert(is_kept))
@@ -125,16 +125,16 @@ def sort_rows(
 
 
 def _sibling_file(file: Path | None, part: str) -> Path | None:
-    return file and file.with_name(f"{file.stem}-{part}{file.suffix}")
+    return None if file is None else file.with_name(f"{file.stem}-{part}{file.suffix}")
 
 
 def read_keys(stage: Stage, dataset: Dataset) -> pa.Array:
-    """The key of each of a stage's input rows, as `_parent` holds it."""
+    """Return the key of each input row, as `_parent` holds it."""
     return row_keys(arrow_rows(dataset, stage.inputs.key), stage.inputs)
 
 
 def _join_rows(stage: Stage, dataset: Dataset, issues: pa.Table, file: Path | None) -> Dataset:
-    """The input rows that issues are about, with what is said of them."""
+    """Join issues to the input rows that they are about."""
     # An earlier quarantine may be what is run again: what is said now replaces what was said then.
     known_features = dataset.features  # datasets copies it at each access
     features = Features(

@@ -40,7 +40,7 @@ STAGE_FILES = (*(f"{part}.parquet" for part in PARTS), "stats.json", "digest.jso
 
 @dataclass(frozen=True)
 class StageRecord:
-    """What made a stage's result, as `digest.json` keeps it."""
+    """Everything that decided the result of a stage, as `digest.json` holds it."""
 
     stage: str
     describe: Mapping[str, Any]
@@ -56,7 +56,7 @@ class StageRecord:
 
 
 class RunFolder:
-    """The folder of a run, and what stands where in it."""
+    """The folder of a run and the paths in it."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.images = root, ImageStore(root / "pictures")
@@ -77,7 +77,7 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keeps other processes out while a run writes."""
+        """Keep other processes out while a run writes."""
         busy = RunError(
             f"another process is working in {str(self.root)!r}: wait for it, or choose another "
             "folder with --runs"
@@ -110,7 +110,7 @@ class RunFolder:
             )
 
     def _relative_origin(self, origin: Path) -> str:
-        """A config's file as it is found again after it was moved together with its runs."""
+        """Return a config's path, such that it is found again when moved together with its runs."""
         root, shipped = self.root.resolve(), shipped_configs().resolve()
         if origin.is_relative_to(shipped):
             return str(origin.relative_to(shipped.parent))
@@ -121,7 +121,7 @@ class RunFolder:
 
     @property
     def made_from(self) -> Path | None:
-        """The file whose config this run has; null where nobody knows."""
+        """The file whose config this run has; null where that is unknown."""
         try:
             record = json.loads(read_regular(self.root / ORIGIN_FILE, max_bytes=MAX_RECORD_BYTES))
             place = Path(record["config"])
@@ -139,7 +139,7 @@ class RunFolder:
             return None  # it has not run, or the file is damaged
 
     def save_result(self, result: StageResult, record: StageRecord) -> None:
-        """Writes a stage's result, whole or not at all; an unchanged one is left as it is."""
+        """Write a stage's result atomically; an unchanged one is left as it is."""
         folder = self.stage_folder(record.stage)
         is_whole = all((folder / name).exists() for name in STAGE_FILES)
         # A call that failed again leaves the same rows, but may tell another reason.

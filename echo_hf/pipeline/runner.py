@@ -1,4 +1,4 @@
-"""Where the work of a run is done; a stage does not know its runner."""
+"""Runners decide where the work of a run is done; stages do not know them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MAX_PROCESSES = 16
 
 
 class Runner(ABC):
-    """Does what a run's stages need: asks engines, and calls stages on rows.
+    """Does the work of a run's stages: asks engines, and calls stages on rows.
 
     A context manager: leaving it gives back what the work took.
     """
@@ -52,21 +52,21 @@ class Runner(ABC):
     processes = 1  # of this machine
 
     def place_engine(self, place_engine: Engine, choice: EngineChoice) -> Engine:
-        """The engine that a config's choice made, asked where this runner works."""
+        """Return an engine such that it is asked where this runner works."""
         del choice
         return place_engine
 
     def make_workers(self) -> Sequence[WorkerFactory] | None:
-        """Where workers of a model run; null for where the model's own options say."""
+        """Return factories of a model's workers; null where the model's own options decide."""
         return None
 
     def describe_stats(self, stats: object) -> object:
-        """The stats of asking as they are told, with what this runner has to say beside them."""
+        """Add what this runner has to say to the statistics of asking."""
         return stats
 
     @abstractmethod
     def map_rows(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
-        """What a stage makes of rows, control columns included; kept in `file` where it is given.
+        """Call a stage on rows, and keep its output with control columns in `file`, if given.
 
         Equal rows in equal order whatever the runner; there is at least one row. What the file
         holds already is read back, unless it is to be computed anew.
@@ -81,7 +81,7 @@ class Runner(ABC):
 
 @dataclass(frozen=True)
 class LocalRunner(Runner):
-    """On this machine, large tables in several processes.
+    """Works on this machine, with several processes for large tables.
 
     Attributes:
         processes: How many; they are forks of this one, which load nothing again.
@@ -94,7 +94,7 @@ class LocalRunner(Runner):
     least_rows: int = MIN_PARALLEL_ROWS
 
     def map_rows(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
-        """What a stage makes of rows, a batch or a part after the other."""
+        """Call a stage on rows, batch by batch or part by part."""
         return store_result(file, stage, dataset, self._iterate_tables(stage, dataset), anew)
 
     def _iterate_tables(self, stage: Stage, dataset: Dataset) -> Iterator[pa.Table]:
@@ -127,7 +127,7 @@ def run_in_forks(
     processes: int,
     place: str,
 ) -> Iterator[tuple[ItemT, ResultT]]:
-    """What forks of this process, or it alone, make of each task, in the order of the tasks."""
+    """Process items in forks of this process, or in itself for one; yield in order."""
     if processes == 1:
         process_item = begin()
         yield from ((item, process_item(item)) for item in items)
@@ -154,7 +154,7 @@ _process_item: Callable[[Any], Any]  # of a process that was forked for it
 
 
 def _start_fork(begin: Callable[[], Callable[[Any], Any]]) -> None:
-    """What a fork does first; it ends with the run."""
+    """Prepare a fork for its work; it ends with the run."""
     global _process_item
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which ends its processes
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -182,13 +182,13 @@ def _call_worker(item: Any) -> Any:
 
 
 def count_cores() -> int:
-    """How many processes work at once; elsewhere than on Linux a fork may break libraries."""
+    """Count the processes to use; elsewhere than on Linux a fork may break libraries."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
     return min(cores, MAX_PROCESSES)
 
 
 def split_batches(stage: Stage, dataset: Dataset) -> Iterator[Sequence[int]] | None:
-    """The rows of each call of a stage; null where it sees all of them at once."""
+    """Return the row numbers of each call of a stage; null for a single call with all rows."""
     if stage.whole:
         return stage.parts(dataset)
     count = len(dataset)
@@ -202,7 +202,7 @@ def select_rows(dataset: Dataset, numbers: Sequence[int]) -> pa.Table:
 
 
 def reads_memory(stage: Stage) -> bool:
-    """Whether a stage reads answers that only this process has."""
+    """Return whether a stage reads answers that only this process has."""
     answers = stage.answers if isinstance(stage, ModelStage) else None
     return isinstance(answers, StoredAnswers) and not answers.store.path.exists()
 
@@ -210,7 +210,7 @@ def reads_memory(stage: Stage) -> bool:
 def store_result(
     file: Path | None, stage: Stage, dataset: Dataset, tables: Iterable[pa.Table], anew: bool
 ) -> Dataset:
-    """What a stage made, as `Dataset.map` keeps it; read back from a file that is there."""
+    """Store a stage's output as `Dataset.map` does, or read it back from the file."""
     if file is not None and file.exists() and not anew:
         table: Table = MemoryMappedTable.from_file(str(file))
     else:

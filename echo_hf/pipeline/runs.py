@@ -1,4 +1,4 @@
-"""The run of a config, and no other one unsaid."""
+"""Find the run of a config, and warn of another one elsewhere."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IDENTITY_KEYS = ("target", "posts", "benchmark")
 
 
 def open_run_folder(config: EvaluationBase, runs: Path | str | None = None) -> RunFolder:
-    """The folder of a config's run; of a run that is not there, one elsewhere is told of.
+    """Return the folder of a config's run; warns of one elsewhere if it does not exist.
 
     Raises:
         RunError: The run there is that of another config of the same name.
@@ -60,14 +60,14 @@ def _check_same_config(config: EvaluationBase, folder: RunFolder) -> None:
     if origin == config.file or not (difference := _find_difference(kept, config)):
         return
     raise RunError(
-        f"{str(folder.root)!r} is the run of {str(origin)!r}, and {str(config.file)!r} has the same "
-        f"name {config.name!r} and other {difference}: give one of them another name, or name "
+        f"{str(folder.root)!r} is the run of {str(origin)!r}, and {str(config.file)!r} has the "
+        f"same name {config.name!r} and other {difference}: give one of them another name, or name "
         "another folder with --runs"
     )
 
 
 def _find_difference(kept: Path, config: EvaluationBase) -> str | None:
-    """Names the matter in which a kept config and a config differ; null where they agree."""
+    """Return the key in which a kept config differs from a config; null where they agree."""
     try:
         data: Any = read_yaml(kept, "config", CONFIG_FILE)
         kept_config = type(config).model_validate(data)
@@ -84,7 +84,7 @@ def _find_difference(kept: Path, config: EvaluationBase) -> str | None:
 
 
 def _find_other_runs(config: EvaluationBase, root: Path) -> Iterator[Path]:
-    """Runs of this config where it, the working directory or a folder above could have one."""
+    """Yield other runs of this config, beside it and in the folders above the working one."""
     cwd = Path.cwd()
     own_runs = configured_runs_folder(config)
     folders = [own_runs] if own_runs else []

@@ -57,12 +57,12 @@ KEY_SEPARATOR = "\x1f"
 
 
 def combine_fingerprints(*parts: str) -> str:
-    """A dataset fingerprint that depends on all parts and on nothing else."""
+    """Return a dataset fingerprint that depends on all parts and nothing else."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
 
 
 def table_bytes(table: pa.Table) -> pa.Buffer:
-    """The rows of a table and their types, for a digest; neither chunks nor metadata count."""
+    """Serialize a table's rows and types for a digest, without chunks and metadata."""
     plain = table.combine_chunks().replace_schema_metadata(None)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, plain.schema) as writer:
@@ -71,7 +71,7 @@ def table_bytes(table: pa.Table) -> pa.Buffer:
 
 
 def compute_fingerprint(dataset: Dataset) -> str:
-    """A fingerprint of the rows themselves, whatever they were made from."""
+    """Compute a fingerprint of the rows themselves, whatever they were made from."""
     digest = hashlib.sha256()
     for rows in arrow_batches(dataset, ROWS_PER_READ):
         digest.update(table_bytes(rows))
@@ -103,24 +103,24 @@ class Stage(ABC):
 
     @abstractmethod
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Computes the output rows of a batch, control columns included."""
+        """Compute the output rows of a batch, control columns included."""
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage as a config sets it up; one without parameters is the same in all."""
+        """Make the stage as a config sets it up; one without parameters is always the same."""
         return cls()
 
     def in_run(self, root: Path) -> Self:
-        """The same stage with what people wrote into a run's folder; most read nothing there."""
+        """Return the stage with what people wrote into a run's folder; most read nothing there."""
         return self
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """The paper's figures for what the stage did, in a sentence, from the stats by stage."""
+        """Describe what the stage did in the paper's terms, from the statistics by stage."""
         return None
 
     def prepared(self, dataset: Dataset, *, offline: bool, watch: ProgressListener) -> Self:
-        """The stage with everything there that its rows will be made from.
+        """Return the stage with everything fetched that its rows are made from.
 
         Whoever runs a pipeline calls it before the rows are mapped. What a stage asks of others
         than a model it asks here, and of nobody when `offline`; `watch` is told how far it is.
@@ -128,7 +128,7 @@ class Stage(ABC):
         return self
 
     def parts(self, dataset: Dataset) -> Iterator[Sequence[int]] | None:
-        """Independent parts of the rows of a stage that is `whole`, as row numbers.
+        """Return independent parts of the rows of a stage that is `whole`, as row numbers.
 
         Each is called by itself, and what they give follows each other in this order. Null where
         a stage must see all rows at once.
@@ -136,16 +136,16 @@ class Stage(ABC):
         return None
 
     def input_rows(self, table: pa.Table) -> list[dict[str, Any]]:
-        """The rows of a batch, with the declared columns alone."""
+        """Return the rows of a batch with the declared columns alone."""
         rows: list[dict[str, Any]] = table.select(list(self.inputs.columns)).to_pylist()
         return rows
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """Counts worth showing in the funnel, from a batch of kept rows."""
+        """Count what is worth showing in the funnel, in a batch of kept rows."""
         return {}
 
     def describe(self) -> dict[str, Any]:
-        """Everything that decides the result: what `digest` hashes and `why` compares."""
+        """Return everything that decides the result: what `digest` hashes."""
         parameters = {
             field.name: _to_plain_value(getattr(self, field.name))
             for field in dataclasses.fields(self)
@@ -154,7 +154,7 @@ class Stage(ABC):
         return {"name": self.name, "version": self.version, "parameters": parameters}
 
     def digest(self) -> str:
-        """Sha256 of `describe()`: equal digests on equal rows give equal results."""
+        """Return the sha256 of `describe()`: equal digests on equal rows give equal results."""
         text = json.dumps(self.describe(), sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -164,7 +164,7 @@ class Stage(ABC):
         return Features({**self.outputs.features, **CONTROL})
 
     def map_arguments(self, dataset: Dataset) -> dict[str, Any]:
-        """Arguments with which `dataset.with_format("arrow").map(stage, ...)` is right.
+        """Return the arguments for `dataset.with_format("arrow").map(stage, ...)`.
 
         The fingerprint is our own, because datasets hashes the code of an installed package by its
         name only.
@@ -234,28 +234,28 @@ class ModelStage(Stage):
 
     @abstractmethod
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        """The model calls of each row; an empty list where none is needed."""
+        """Return the model calls of each row; an empty list where none is needed."""
 
     @abstractmethod
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """Computes the output rows from the rows and the answers to their requests."""
+        """Compute the output rows from the rows and the answers to their requests."""
 
     def unusable(self, answer: BaseModel) -> Reason | None:
-        """Why an answer of the declared shape says nothing that counts; null where it does."""
+        """Return why a valid answer does not count; null where it does."""
         return None
 
     def reading(self, answer: BaseModel) -> Mapping[str, Any]:
-        """What is read from an answer that can be used."""
+        """Return what is read from a usable answer."""
         return answer.model_dump(mode="json")
 
     def wanted_form(self, request: Request) -> str:
-        """The form in which an answer is wanted, in a few words."""
+        """Describe the expected form of an answer in a few words."""
         if request.answer is not None:
             return f"a JSON object with {', '.join(request.answer.model_fields)}"
         return f"a text that {request.regex} matches" if request.regex else "another text"
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Computes the output rows of a batch."""
+        """Compute the output rows of a batch."""
         if not isinstance(table, pa.Table):
             raise TableError(
                 f"stage {self.name!r} was given a {type(table).__name__!r}: expected Arrow, "
@@ -274,15 +274,15 @@ class ModelStage(Stage):
         return [[next(answers) for _ in row] for row in requests]
 
     def map_arguments(self, dataset: Dataset) -> dict[str, Any]:
-        """As for any stage, but never from datasets' cache: no digest tells what a store holds."""
+        """Return them without datasets' cache: no digest tells what a store holds."""
         return {**super().map_arguments(dataset), "load_from_cache_file": False}
 
     def answered_by(self, answers: AnswerSource) -> Self:
-        """The same stage, reading its answers from there."""
+        """Return the same stage with another source of answers."""
         return dataclasses.replace(self, answers=answers)
 
     def describe(self) -> dict[str, Any]:
-        """Everything that decides the result, with prompt, answer schema and engine."""
+        """Return everything that decides the result, with prompt, answer schema and engine."""
         return {
             **super().describe(),
             "prompt": self.prompt.text,
@@ -298,14 +298,14 @@ def _to_plain_value(value: Any) -> Any:
 
 
 def assign_to_row(key: str, requests: Iterable[Request]) -> list[Request]:
-    """The requests about the row with this key, which are told its name and their number."""
+    """Set row key and number on the requests about a row."""
     return [
         dataclasses.replace(request, row=key, part=part) for part, request in enumerate(requests)
     ]
 
 
 def row_keys(table: pa.Table, declared: Table) -> pa.Array:
-    """The key of each row as one string, as `_parent` holds it."""
+    """Return the key of each row as one string, as `_parent` holds it."""
     columns = [table[name].combine_chunks().cast(pa.string()) for name in declared.key]
     if len(columns) == 1:
         return columns[0]
@@ -313,14 +313,14 @@ def row_keys(table: pa.Table, declared: Table) -> pa.Array:
 
 
 def parent_lists(keys: pa.Array) -> pa.ListArray:
-    """A list of one key a row."""
+    """Return a list array with one key per row."""
     if isinstance(keys, pa.ChunkedArray):
         keys = keys.combine_chunks()
     return pa.ListArray.from_arrays(pa.array(range(len(keys) + 1), pa.int32()), keys)
 
 
 def keep_rows(columns: pa.Table, parents: pa.Array) -> pa.Table:
-    """Rows of a stage's own columns that go on, each with the input keys that it came from."""
+    """Add control columns to a stage's kept rows, each with its input keys."""
     absent = pa.nulls(columns.num_rows, pa.string())
     status = pa.repeat(pa.scalar(Status.KEPT.value), columns.num_rows)
     values = [*columns.columns, parents, status, absent, absent, absent]
@@ -329,7 +329,7 @@ def keep_rows(columns: pa.Table, parents: pa.Array) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class RowIssue:
-    """What became of one or more input rows that do not, or not only, go on.
+    """The fate of input rows that were rejected, quarantined or noted.
 
     Attributes:
         status: rejected, quarantined or noted.
@@ -347,7 +347,7 @@ class RowIssue:
 
 
 def issue_rows(outputs: Table, issues: Iterable[RowIssue]) -> pa.Table:
-    """Output rows that carry only control columns."""
+    """Make output rows that have control columns only."""
     return pa.Table.from_pylist(list(map(_control_values, issues)), _add_control(outputs.schema))
 
 
@@ -367,7 +367,7 @@ def _add_control(schema: pa.Schema) -> pa.Schema:
 
 
 def order_rows(pieces: Sequence[tuple[Sequence[int], pa.Table]]) -> pa.Table:
-    """Output rows of several kinds, each with its input row's number, in the order of the input.
+    """Merge output rows of several kinds in the order of their input rows.
 
     Rows of one input row keep the order of the pieces.
     """
@@ -380,7 +380,7 @@ def order_rows(pieces: Sequence[tuple[Sequence[int], pa.Table]]) -> pa.Table:
 
 
 class StageRows:
-    """Collects rows and issues in any order; `table` gives them in the order of the input.
+    """Collects rows and issues in any order; `to_table` returns them in input order.
 
     Args:
         outputs: The table that the stage makes.
@@ -391,7 +391,7 @@ class StageRows:
         self._rows: list[tuple[int, bool, Mapping[str, Any]]] = []
 
     def keep(self, row: int, key: str, values: Mapping[str, Any]) -> None:
-        """Adds a row that goes on: the number and key of its input row, and its columns."""
+        """Add a kept row: number and key of its input row, and its columns."""
         control = {"_parent": [key], "_status": Status.KEPT.value}
         self._rows.append((row, False, {**values, **control}))
 
@@ -404,17 +404,17 @@ class StageRows:
         detail: str | None = None,
         request: str | None = None,
     ) -> None:
-        """Adds an issue of an input row, by its number and key."""
+        """Add an issue of an input row, by its number and key."""
         issue = RowIssue(status, [key], reason, detail, request)
         self._rows.append((row, True, _control_values(issue)))
 
     def quarantine(self, row: int, key: str, failure: Failure) -> None:
-        """Puts an input row into quarantine, for a call that gave no answer."""
+        """Quarantine an input row whose call gave no answer."""
         issue = (failure.reason, failure.detail, failure.request)
         self.add_issue(row, key, Status.QUARANTINED, *issue)
 
     def to_table(self) -> pa.Table:
-        """The output rows with their control columns; of one input row, those kept come first."""
+        """Return all output rows with control columns; kept rows of an input row come first."""
         self._rows.sort(key=lambda row: row[:2])
         rows = [values for *_, values in self._rows]
         return pa.Table.from_pylist(rows, _add_control(self._outputs.schema))

@@ -45,7 +45,7 @@ def run_stage(
     progress: OnProgress | None = None,
     runner: Runner = LOCAL,
 ) -> StageResult:
-    """Runs a stage: asks the model what is missing, then maps without asking anything.
+    """Run a stage: ask the model for missing answers, then map without asking.
 
     The engine is asked in one window over all rows. A map that asks for itself, batch by batch,
     gives the same rows, and reached 0.42 of the throughput. A result that is already in `cache_dir`
@@ -116,7 +116,7 @@ def run_stage(
 
 
 def check_columns(table: Table, dataset: Dataset, reader: str) -> None:
-    """Refuses a dataset that lacks a declared column or has it with another type."""
+    """Refuse a dataset that lacks a declared column, or has it with another type."""
     schema = dataset.data.schema
     for field_ in table.schema:
         position = schema.get_field_index(field_.name)
@@ -135,7 +135,7 @@ def check_columns(table: Table, dataset: Dataset, reader: str) -> None:
 def iterate_keyed_requests(
     stages: Iterable[tuple[Stage, Engine | None]], inputs: Iterable[Dataset], store: Store
 ) -> Iterator[tuple[bytes, Request]]:
-    """What stages ask of engines whose answers are kept; nothing is asked now."""
+    """Yield the requests of stages with stored answers and their keys, without asking."""
     for (stage, engine), dataset in zip(stages, inputs, strict=False):
         if isinstance(stage, ModelStage) and engine is not None and engine.stored:
             answering = stage.answered_by(make_answer_source(engine, store))
@@ -188,7 +188,7 @@ def _map_rows(
 def _select_failed(
     stage: Stage, dataset: Dataset, mapped: Dataset, settled: Collection[Reason] = ()
 ) -> Dataset:
-    """The rows whose model call failed, for another reason than those that are settled."""
+    """Select the rows whose model call failed, for reasons that are not settled."""
     table = arrow_rows(mapped, ["_parent", "_status", "_reason"])
     failed = table.filter(pc.equal(table["_status"], Status.QUARANTINED.value))
     final_reasons = pa.array([Failed.NEEDS_MODEL, *settled], pa.string())
@@ -201,15 +201,15 @@ def _select_failed(
 
 
 def _check_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
-    """Refuses a result that lost a row, or has one that no file of a run's folder takes."""
+    """Refuse a result that lost a row, or that a run's folder cannot hold."""
     control = arrow_rows(mapped, ["_parent", "_status"])
     parents = pc.unique(pc.list_flatten(control["_parent"]).combine_chunks())
     keys = read_keys(stage, dataset)
     lost_keys = keys.filter(pc.invert(pc.is_in(keys, parents)))
     if len(lost_keys):
         raise TableError(
-            f"stage {stage.name!r} lost {len(lost_keys)} rows, the first is {lost_keys[0].as_py()!r}: "
-            "every input row must be the _parent of an output row"
+            f"stage {stage.name!r} lost {len(lost_keys)} rows, the first is "
+            f"{lost_keys[0].as_py()!r}: every input row must be the _parent of an output row"
         )
     parent_keys, known_keys = set(parents.to_pylist()), set(keys.to_pylist())
     actual, statuses = (
@@ -218,8 +218,9 @@ def _check_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
     )
     has_orphan = pc.min(pc.list_value_length(control["_parent"])).as_py() == 0
     if has_orphan or not parent_keys <= known_keys or not actual <= statuses:
+        unknown_keys = sorted(parent_keys - known_keys, key=str)[:1]
         raise TableError(
-            f"stage {stage.name!r} made a row with _parent {sorted(parent_keys - known_keys, key=str)[:1]} or "
-            f"_status {sorted(actual - statuses, key=str)}: expected keys of input rows, and one of "
+            f"stage {stage.name!r} made a row with _parent {unknown_keys} or _status "
+            f"{sorted(actual - statuses, key=str)}: expected keys of input rows, and one of "
             f"{sorted(statuses)}"
         )

@@ -1,4 +1,4 @@
-"""A request of a plan, sent to try a model: what is asked, what comes back; nothing is kept."""
+"""Send single requests of a plan to try a model; nothing is stored."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Trial:
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain values; an image is its size, its bytes and its digest."""
+        """Return all of it as plain values; an image is its size, its bytes and its digest."""
         request, completion = self.request, self.completion
         return {
             "who": self.who,
@@ -72,7 +72,7 @@ class Trial:
 
 
 def take_requests(stage: ModelStage, dataset: Dataset, engine: Engine, count: int) -> list[Request]:
-    """The first requests of a stage about these rows, answered before or not."""
+    """Return a stage's first requests about these rows, answered before or not."""
 
     def list_requests(answering: ModelStage) -> Iterator[Request]:
         for rows in arrow_batches(dataset, ROWS_PER_BATCH):
@@ -86,7 +86,6 @@ def take_requests(stage: ModelStage, dataset: Dataset, engine: Engine, count: in
 
 
 def send_trial(stage: ModelStage, request: Request, engine: Engine, who: str) -> Trial:
-    """Sends a request to an engine."""
     began = time.perf_counter()
     completion = dict(engine.stream([request])).get(0, NO_ANSWER)
     seconds = time.perf_counter() - began

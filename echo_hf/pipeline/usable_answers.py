@@ -1,4 +1,4 @@
-"""Whether any answer to a question can be used: where none can, asking on only costs."""
+"""Stop asking a question when none of the answers to it can be used."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def signature_of(stage: ModelStage) -> str:
 
 @dataclass
 class UsableAnswers:
-    """Looks at the answers to a stage's question until one of them can be used.
+    """Checks the answers to a stage's question until one of them can be used.
 
-    Of fewer than `ENOUGH` answers none need be of use where the engine has answered another
+    Of fewer than `MAX_UNUSABLE` answers none need be of use where the engine has answered another
     question in this run.
 
     Args:
@@ -57,7 +57,7 @@ class UsableAnswers:
     def add(
         self, request: Request, completion: Completion, answer: BaseModel | Failure, *, last: bool
     ) -> None:
-        """Counts an answer that arrived; the last is the one after which a request is given up."""
+        """Count an arrived answer; `last` means that its request is given up after it."""
         if self.is_usable:
             return
         failure = answer if isinstance(answer, Failure) else None
@@ -75,13 +75,13 @@ class UsableAnswers:
             self.first = self.first or self._describe(request, completion, reason, failure)
 
     def is_hopeless(self) -> bool:
-        """Whether enough has arrived to be asked no more, and nothing stored speaks against it."""
+        """Return whether to stop asking: enough answers came, and none can be used."""
         # Of calls that are under way together, the second tries have yet to come.
         is_enough = self.unusable >= MAX_UNUSABLE and self.given_up >= MAX_UNUSABLE // MAX_TRIES
         return is_enough and not self.find_stored()
 
     def check(self) -> None:
-        """Refuses to go on where there are answers, and none that can be used.
+        """Raise where there are answers and none can be used.
 
         Raises:
             UnusableAnswersError: It quotes one, and says which form is wanted.
@@ -100,7 +100,7 @@ class UsableAnswers:
         raise UnusableAnswersError(f"{summary}, {self.first}: {advice}; or go on with --keep-going")
 
     def find_stored(self) -> bool:
-        """Whether an answer of an earlier run can be used; this one adds its own as they come."""
+        """Return whether an answer of an earlier run can be used."""
         if self.is_searched:
             return self.is_usable
         self.is_searched = True

@@ -1,4 +1,4 @@
-"""The instructions given to models: one file a task, filled in for the target model."""
+"""Instructions for models: one file a task, filled in for the target model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 
 class PromptTarget(Protocol):
-    """The model that people talk about, as far as a prompt needs to know it."""
+    """The model that people talk about, as far as prompts need it."""
 
     @property
     def prompt_fields(self) -> dict[str, str]:
@@ -33,7 +33,7 @@ def _read_template(name: str) -> string.Template:
 
 
 def load_prompt(name: str, target: PromptTarget) -> Prompt:
-    """Reads a prompt file and fills in the target."""
+    """Read a prompt file and fill in the target."""
     return fill_prompt(name, target.prompt_fields)
 
 
@@ -42,6 +42,6 @@ def fill_prompt(name: str, fields: Mapping[str, str]) -> Prompt:
 
 
 def quote_as_data(tag: str, value: Any) -> str:
-    """What people wrote, as JSON between delimiters that it cannot imitate."""
+    """Render untrusted content as JSON between delimiters that it cannot imitate."""
     text = to_json(value).decode().replace("<", "\\u003c")
     return f"<{tag}>\n{text}\n</{tag}>"

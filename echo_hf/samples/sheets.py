@@ -24,9 +24,8 @@ def move_sheet(
 
     All are doubted where no model was asked: `screenshots` then has none to ask either.
     """
-    sheets = {
-        image: layout for image in row["output_images"] if (layout := _find_layout(images, image))
-    }
+    layouts = {image: _find_layout(images, image) for image in row["output_images"]}
+    sheets = {image: layout for image, layout in layouts.items() if layout}
     if not sheets:
         return row
     findings += [(Notice.SEVERAL_IMAGES, f"{layout}: {image}") for image, layout in sheets.items()]

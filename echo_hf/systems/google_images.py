@@ -16,6 +16,7 @@ from echo_hf.config.checks import Words
 from echo_hf.config.systems import FixedSize, OutputPrice, OutputSize, SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
+from echo_hf.images.loader import PixelSize
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.hosted import (
@@ -28,14 +29,7 @@ from echo_hf.systems.hosted import (
     http_library,
     limit_responses,
 )
-from echo_hf.systems.images import (
-    PixelSize,
-    SentInput,
-    add_image,
-    nearest_size,
-    pick_size,
-    unusable_image,
-)
+from echo_hf.systems.images import SentInput, add_image, nearest_size, pick_size, unusable_image
 from echo_hf.systems.registry import register
 
 REFUSAL_REASONS = {
@@ -53,7 +47,6 @@ JsonObject = Mapping[str, Any]
 
 
 def read_answer(document: JsonObject, price: OutputPrice | None) -> GenerationResult:
-    """Read the result of a task from an answer."""
     first = (document.get("candidates") or [{}])[0]
     parts = (first.get("content") or {}).get("parts") or []
     blobs = [part.get("inline_data") or {} for part in parts if not part.get("thought")]

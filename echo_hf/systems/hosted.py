@@ -25,6 +25,7 @@ from echo_hf.config.systems import OutputPrice, OutputSize, SystemConfig
 from echo_hf.engines.prices import MILLION
 from echo_hf.engines.server import ApiKey, Server, check_variable_name
 from echo_hf.errors import EngineError, GenerationError, ImageError
+from echo_hf.images.loader import PixelSize
 from echo_hf.images.store import MAX_IMAGE_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
@@ -36,7 +37,7 @@ from echo_hf.systems.base import (
     failure_result,
     unsupported_task,
 )
-from echo_hf.systems.images import PixelSize, SentInput, prepare_input
+from echo_hf.systems.images import SentInput, prepare_input
 from echo_hf.systems.registry import get_price, parse_options, require_model
 
 MAX_CONNECT_SECONDS = 10.0

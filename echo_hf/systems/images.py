@@ -21,6 +21,7 @@ from echo_hf.errors import ImageError
 from echo_hf.images.loader import (
     ORIENTATION_TAG,
     ORIENTATION_TURNS,
+    PixelSize,
     load_image,
     load_rgb,
     open_image,
@@ -73,7 +74,6 @@ def unusable_image(result: GenerationResult, reason: str) -> GenerationResult:
     return replace(result, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=reason)
 
 
-PixelSize = tuple[int, int]
 SIZE_TEXT = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 
 

@@ -25,6 +25,7 @@ from echo_hf.engines.base import Usage
 from echo_hf.engines.prices import compute_call_cost, parse_count, parse_usage, read_billed_tokens
 from echo_hf.engines.server import OPENAI_URL
 from echo_hf.errors import GenerationError
+from echo_hf.images.loader import PixelSize
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, JsonMapping, Task, failure_result
 from echo_hf.systems.hosted import (
@@ -38,7 +39,6 @@ from echo_hf.systems.hosted import (
 )
 from echo_hf.systems.images import (
     FILE_SUFFIXES,
-    PixelSize,
     SentInput,
     add_image,
     nearest_size,

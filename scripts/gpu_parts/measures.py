@@ -290,7 +290,7 @@ def _seconds(started: float) -> str:
 
 
 def _memory(part: str, made: models.MadeUp, engine: VllmEngine) -> Iterator[Row]:
-    sized = estimate_memory(engine.checked, made.shape, measure_gpu_memory())
+    sized = estimate_memory(engine.options, made.shape, measure_gpu_memory())
     cache = engine._loaded.llm_engine.vllm_config.cache_config
     room = cache.num_gpu_blocks * cache.block_size * sized.request / sized.tokens
     if sized.cache is None or sized.available_memory is None:
@@ -321,7 +321,7 @@ def _against_chat(engine: VllmEngine, stage: Copies, rows: Dataset) -> tuple[str
     started = cleared()
     talks = [render_conversation(one, engine._read_image) for one in noted.asked]
     said = llm.chat(
-        talks, [make_sampling(one, engine.checked) for one in noted.asked], use_tqdm=False
+        talks, [make_sampling(one, engine.options) for one in noted.asked], use_tqdm=False
     )
     tokens = sum(len(one.prompt_token_ids) + len(one.outputs[0].token_ids) for one in said)
     bare = tokens / (time.perf_counter() - started)

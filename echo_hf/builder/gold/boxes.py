@@ -20,13 +20,14 @@ from echo_hf.config.runs import find_runs_folder
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import RunEngines, is_abstaining
 from echo_hf.errors import ConfigError
+from echo_hf.images.loader import PixelSize
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import make_answer_source
 from echo_hf.pipeline.batch_inference import plan_requests
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.samples.boxes import Convention, PixelBox, PixelSize, intersection_over_union
+from echo_hf.samples.boxes import Convention, PixelBox, intersection_over_union
 from echo_hf.samples.held_boxes import StoredBoxes
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, sample_digest
 from echo_hf.samples.screenshots import Screenshots, ScreenshotsAnswer
@@ -92,9 +93,8 @@ def check_boxes(
             )
         stage = Screenshots.from_config(setting, folder.images)
         target = setting.target
-        samples = [
-            build_sample(draw_screenshot(size, target), folder.images, target) for size in SIZES
-        ]
+        screenshots = [draw_screenshot(size, target) for size in SIZES]
+        samples = [build_sample(data, folder.images, target) for data in screenshots]
         rows = make_dataset(stage.inputs, samples)
         if stage_engine.stored and not offline:
             request_plan = plan_requests(stage, rows, stage_engine, store)

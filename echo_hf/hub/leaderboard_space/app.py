@@ -1,4 +1,4 @@
-"""The page of the Space: the results of a dataset repository, one board at a time.
+"""The page of the leaderboard Space: a dataset repository's results, board by board.
 
 `leaderboard.json` beside this file names the repository.
 """
@@ -21,7 +21,7 @@ PROTOCOLS = ("corrected", "published")
 
 @dataclass
 class Leaderboard:
-    """The releases of a repository, as they were when somebody last opened the page."""
+    """The releases of a repository, as of the last page view."""
 
     repo_id: str
     releases: tuple[ScoredRelease, ...] = ()
@@ -31,7 +31,7 @@ class Leaderboard:
         self._lock = Lock()
 
     def read_new_tags(self) -> None:
-        """Reads the tags that are new; what was read before stays when the Hub is out of reach."""
+        """Read new tags; known ones stay when the Hub is unreachable."""
         with self._lock:
             try:
                 self.releases = read_scored(self.repo_id, known=self.releases)
@@ -40,18 +40,17 @@ class Leaderboard:
                 self.problem = str(error)
 
     def list_splits(self, tag: str | None) -> list[str]:
-        """The splits of a release."""
         return next((list_splits(release) for release in self.releases if release.tag == tag), [])
 
 
 def read_repository() -> str:
-    """The dataset repository that the file beside this one names."""
+    """Read the name of the dataset repository from the file beside this one."""
     settings = json.loads(Path(__file__).with_name(DATASET_FILE).read_text("utf-8"))
     return str(settings["dataset"])
 
 
 def main() -> None:
-    """Shows the page until it is stopped."""
+    """Show the page until it is stopped."""
     import gradio
 
     board = Leaderboard(read_repository())

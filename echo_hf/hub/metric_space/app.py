@@ -1,4 +1,4 @@
-"""The page of the Space: ratings are pasted, win rates are shown.
+"""The page of the metric Space: paste ratings, see win rates.
 
 Images are not taken here: a path in what a visitor pastes would name a file of the server.
 """
@@ -28,7 +28,7 @@ EXAMPLE = """[
 
 
 def compute_win_rates(pasted: str) -> dict[str, Any]:
-    """What the config `win_rate` gives for pasted ratings, or a dict with an `error`."""
+    """Return the result of config `win_rate` for pasted ratings, or an `error`."""
     script = str(Path(__file__).with_name("echo.py"))
     try:
         rows = _parse_rows(pasted)
@@ -56,7 +56,7 @@ def _parse_rows(pasted: str) -> list[Any]:
 
 
 def main() -> None:
-    """Shows the page until it is stopped."""
+    """Show the page until it is stopped."""
     import gradio
 
     page = gradio.Interface(

@@ -103,7 +103,7 @@ def test_a_lost_process_is_told_in_one_line(tiny: Path) -> None:
 def test_other_arguments_reach_vllm_and_its_cache_is_as_large_as_is_said(
     tiny: Path, corpus: Bundled
 ) -> None:
-    given = tiny_engine(tiny).checked.model_dump(exclude_unset=True)
+    given = tiny_engine(tiny).options.model_dump(exclude_unset=True)
     step = {"max_num_batched_tokens": 4096}
     asked = requests_of(Relevance(TARGET), corpus.posts)[:2]
     with VllmEngine(**given, structured=False, engine_args=step) as engine:
