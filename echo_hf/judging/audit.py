@@ -345,7 +345,7 @@ def read_failures(root: Path) -> FailedAudits:
     return {name: tuple(audit["failed"]) for name, audit in audits if audit["failed"]}
 
 
-def mark_failures(
+def add_failed(
     definition: Mapping[str, Any], judges: Iterable[str], failed: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
     """Add to a figure's definition which of its judges failed their audits."""

@@ -163,7 +163,7 @@ def evaluate_systems(
     """
     config = load_evaluation(config)
     chosen = choose_judges(config, judges) if config.judges or judges else []
-    watch, engines = watch or NullProgress(), _choose_engines(config, chosen)
+    watch, engines = watch or NullProgress(), _map_engines(config, chosen)
     check_gpu_memory(engines, estimates=dry_run)
     options: Any = {"budget_usd": budget_usd, "again": again}
     summary = generate_outputs(config, runs, systems, limit, dry_run=True, **options)
@@ -220,9 +220,7 @@ def _describe_failures(table: JudgeRows) -> str:
     return message
 
 
-def _choose_engines(
-    config: EvaluationBase, judges: Sequence[JudgeConfig]
-) -> dict[str, EngineChoice]:
+def _map_engines(config: EvaluationBase, judges: Sequence[JudgeConfig]) -> dict[str, EngineChoice]:
     """Return the engine of each judge, and of the question which metrics fit."""
     engines = {APPLICABILITY: config.applicability.engine} if config.applicability else {}
     return {**engines, **{judge.name: judge.engine for judge in judges}}
@@ -244,7 +242,7 @@ def _plan_work(
     for plan in summary.plans:
         figures = len(plan.todo), plan.stored, plan.expected, stand_ins.get(plan.system)
         planned.append(PlannedWork(plan.system, "images", *figures))
-    if not (engines := _choose_engines(config, judges)):
+    if not (engines := _map_engines(config, judges)):
         return tuple(planned)
     stand_ins = {judge.name: judge.answered_by.in_place_of for judge in judges}
     with TemporaryDirectory() as aside:

@@ -29,7 +29,7 @@ from echo_hf.systems.hosted import (
     http_library,
     limit_responses,
 )
-from echo_hf.systems.images import SentInput, add_image, choose_size, nearest_size, unusable_image
+from echo_hf.systems.images import SentInput, add_image, nearest_size, pick_size, unusable_image
 from echo_hf.systems.registry import register
 
 REFUSAL_REASONS = {
@@ -240,7 +240,7 @@ class GoogleImages(HostedSystem[GoogleOptions]):
     def form(self, first_input: PixelSize | None) -> dict[str, Any]:
         options = self.options
         like = partial(nearest_size, choices=list(options.ratios))
-        size = choose_size(self.config.size, first_input, like)
+        size = pick_size(self.config.size, first_input, like)
         ratio = None if size is None else options.find_ratio(size)
         return {"aspect_ratio": ratio, "image_size": options.image_size}
 

@@ -35,7 +35,7 @@ def open_inputs(task: Task) -> tuple[Image.Image, ...]:
     return tuple(prepare_image_ref(reference) for reference in task.inputs)
 
 
-def encode_png(image: Image.Image, compress_level: int = -1) -> bytes:
+def to_png(image: Image.Image, compress_level: int = -1) -> bytes:
     file = io.BytesIO()
     image.save(file, "PNG", compress_level=compress_level)
     return file.getvalue()
@@ -77,7 +77,7 @@ def unusable_image(result: GenerationResult, reason: str) -> GenerationResult:
 SIZE_TEXT = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 
 
-def choose_size(
+def pick_size(
     size: OutputSize, first_input: PixelSize | None, like: Callable[[PixelSize], PixelSize]
 ) -> PixelSize | None:
     if isinstance(size, FixedSize):
@@ -159,7 +159,7 @@ def prepare_input(reference: ImageRef) -> SentInput:
     changed = tuple(name for name, is_so in changes.items() if is_so)
     if changed or mime_type is None:
         # Compressed little, since it is sent only once.
-        return SentInput(encode_png(opened, 1), MIME_TYPES["PNG"], opened.size, changed)
+        return SentInput(to_png(opened, 1), MIME_TYPES["PNG"], opened.size, changed)
     return SentInput(data, mime_type, opened.size)
 
 

@@ -41,8 +41,8 @@ from echo_hf.systems.images import (
     FILE_SUFFIXES,
     SentInput,
     add_image,
-    choose_size,
     nearest_size,
+    pick_size,
     read_size,
     scale_size,
     unusable_image,
@@ -96,7 +96,7 @@ class OpenAIImagesOptions(HostedOptions):
     pixels: Annotated[StrictInt, Field(ge=256 * 256, le=100_000_000)] = 1024 * 1024
     extra: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
 
-    def choose_size(self, size: PixelSize) -> PixelSize:
+    def pick_size(self, size: PixelSize) -> PixelSize:
         if self.sizes is not None:
             return nearest_size(size, [read_size(name) for name in self.sizes])
         return scale_size(size, self.pixels, STEP, MAX_SIDE_RATIO)
@@ -255,7 +255,7 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
         return None if reply.status == OK else read_api_error(reply)
 
     def form(self, first_input: PixelSize | None) -> dict[str, Any]:
-        size = choose_size(self.config.size, first_input, self.options.choose_size)
+        size = pick_size(self.config.size, first_input, self.options.pick_size)
         return {"mode": self.options.mode, "size": None if size is None else list(size)}
 
     def ask(

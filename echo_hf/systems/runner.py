@@ -184,12 +184,10 @@ class SystemRun:
             todo=(*todo, *failed),
             stored=len(tasks) - len(todo) - len(failed),
             stale=stale,
-            expected=self._estimate_cost((*todo, *failed), current),
+            expected=self._estimate((*todo, *failed), current),
         )
 
-    def _estimate_cost(
-        self, tasks: Sequence[Task], entries: Sequence[JournalEntry]
-    ) -> ExpectedCost:
+    def _estimate(self, tasks: Sequence[Task], entries: Sequence[JournalEntry]) -> ExpectedCost:
         """Estimate what tasks take: by this run's measurements, or else by the list."""
         # A system of several models may have a better estimate than the list.
         count, estimate = len(tasks), getattr(self.system, "estimate", None)

@@ -374,7 +374,7 @@ def system(given: Given) -> Iterator[Row]:
         def bare(task: Task) -> None:
             inputs = open_inputs(task)
             shown, _ = pipeline.inputs(inputs)
-            asked = pipeline.choose_size_arguments(config.size, inputs[0].size if inputs else None)
+            asked = pipeline.size_arguments(config.size, inputs[0].size if inputs else None)
             noise = torch.Generator("cpu").manual_seed(config.seed)
             pipe(prompt=task.prompt, **drawing.options.call, **shown, **asked, generator=noise)
 

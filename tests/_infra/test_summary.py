@@ -61,7 +61,9 @@ def test_every_result_that_users_get_is_shown_short() -> None:
     kinds |= {"Manifest": Manifest, "Analysis": Analysis}
     for name, kind in kinds.items():
         assert issubclass(kind, SummaryMixin), name
-        assert kind.__repr__.__qualname__.split(".")[0] in ("Summarized", "SystemValues"), name
+        assert kind.__repr__.__qualname__.split(".")[0] in ("SummaryMixin", "SystemValuesPlot"), (
+            name
+        )
 
 
 @pytest.mark.parametrize("systems", [2, 20])
