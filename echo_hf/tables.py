@@ -43,6 +43,11 @@ UTC = Value("timestamp[us, tz=UTC]")
 ENGAGEMENT = dict.fromkeys(("likes", "views", "reposts", "replies", "bookmarks"), INTEGER)
 
 
+Row = Mapping[str, Any]
+PostRow = Mapping[str, Any]  # a row of `POSTS`, or of the posts in a thread
+SampleRow = Mapping[str, Any]  # a row of `SAMPLES`
+
+
 def remap_dataset(dataset: Dataset) -> Dataset:
     """Map a dataset's file anew, so that its pages no longer count as used memory."""
     remapped: Dataset = pickle.loads(pickle.dumps(dataset)) if dataset.cache_files else dataset  # noqa: S301
@@ -60,7 +65,6 @@ def arrow_rows(dataset: Dataset, columns: Sequence[str] | None = None) -> pa.Tab
 def arrow_batches(
     dataset: Dataset, size: int, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a dataset in batches."""
     for start in range(0, len(dataset), size):
         yield get_rows(dataset, slice(start, start + size), columns)
 

@@ -41,7 +41,7 @@ def replace_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def pause_garbage_collection() -> Iterator[None]:
+def pause_gc() -> Iterator[None]:
     thresholds = gc.get_threshold()
     gc.set_threshold(GC_THRESHOLD)
     try:
@@ -62,7 +62,7 @@ def store_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | None
                 for start in range(0, len(rows), ROWS_PER_BATCH):
                     writer.write_table(table.slice(start, ROWS_PER_BATCH).combine_chunks())
 
-    with pause_garbage_collection():
+    with pause_gc():
         if file is None:
             write(sink := pa.BufferOutputStream())
             return InMemoryTable.from_buffer(sink.getvalue())
@@ -110,7 +110,7 @@ def check_replaceable(folder: Path, own_names: Collection[str]) -> None:
         )
 
 
-def find_complete_folder(folder: Path) -> Path:
+def find_complete(folder: Path) -> Path:
     """Return where to read a folder: the previous one while it is being replaced."""
     previous = _sibling_path(folder, "previous")
     return previous if previous.exists() and not folder.exists() else folder
@@ -118,7 +118,7 @@ def find_complete_folder(folder: Path) -> Path:
 
 def restore_folder(folder: Path) -> None:
     """Put the previous folder back if its replacement was killed; for writers only."""
-    if (complete := find_complete_folder(folder)) != folder:
+    if (complete := find_complete(folder)) != folder:
         complete.rename(folder)
 
 

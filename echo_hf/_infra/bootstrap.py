@@ -17,6 +17,9 @@ MIN_SAMPLES = 10
 MIN_SPREAD = 1e-12
 MAX_DRAWS = 1_000_000  # whose intervals no longer move; more is a slip
 CELLS_PER_BATCH = 250_000  # what a processor's cache holds
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 Interval = tuple[float, float]
 
 

@@ -17,11 +17,11 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.text import clean, remove_control_characters
+from echo_hf._infra.text import clean, strip_controls
 
 Notify = Callable[[str], None]  # told one line of what is being done
 DETAILS: ContextVar[bool] = ContextVar("details", default=False)  # whether `-v` asks for them
-MORE_OPTION = "-v"
+SEE_MORE = "-v"
 
 
 class PlainConsole(Console):
@@ -40,11 +40,7 @@ class PlainConsole(Console):
     ) -> Iterator[Segment]:
         """Yield the segments without control characters of other origin."""
         for piece in super().render(renderable, options):
-            yield (
-                piece
-                if piece.control
-                else piece._replace(text=remove_control_characters(piece.text))
-            )
+            yield (piece if piece.control else piece._replace(text=strip_controls(piece.text)))
 
     def on_broken_pipe(self) -> None:
         """Go on silently after a note on standard error."""
@@ -71,7 +67,7 @@ def say(console: Console, line: str, style: str = "") -> None:
     console.print(Text(line, style), soft_wrap=True)
 
 
-def print_marked(console: Console, mark: str, line: str, style: str = "") -> None:
+def say_under(console: Console, mark: str, line: str, style: str = "") -> None:
     """Print a mark and a line that wraps under its own first word.
 
     What goes into a file or a pipe stays in one line, so that it can be searched.

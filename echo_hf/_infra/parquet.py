@@ -79,9 +79,7 @@ class ParquetRows:
         )
         for batch in chain.from_iterable(batches):
             for part in _split_batch(batch):
-                columns_read = [
-                    column.cast(_strip_dictionaries(column.type)) for column in part.columns
-                ]
+                columns_read = [column.cast(_plain_type(column.type)) for column in part.columns]
                 rows_read = pa.RecordBatch.from_arrays(columns_read, part.schema.names)
                 rows_read.validate(full=check)
                 for name, column in (
@@ -114,7 +112,7 @@ def read_parquet(
         names = file.schema.names if columns is None else columns
         present = [name for name in names if name in file.schema.names]
         fields = [file.schema.field(name) for name in present]
-        schema = pa.schema([field.with_type(_strip_dictionaries(field.type)) for field in fields])
+        schema = pa.schema([field.with_type(_plain_type(field.type)) for field in fields])
         # Without a column Arrow gives no row, and without a list of columns all of them.
         batches = file.iterate_batches(present) if present else iter(())
         return pa.Table.from_batches((batch.cast(schema) for batch in batches), schema)
@@ -223,24 +221,17 @@ def _is_list(arrow_type: pa.DataType) -> bool:
     )
 
 
-def _strip_dictionaries(arrow_type: pa.DataType) -> pa.DataType:
-    """Return a type without dictionaries."""
+def _plain_type(arrow_type: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(arrow_type):
         return arrow_type.value_type
     if pa.types.is_struct(arrow_type):
-        return pa.struct([field.with_type(_strip_dictionaries(field.type)) for field in arrow_type])
+        return pa.struct([field.with_type(_plain_type(field.type)) for field in arrow_type])
     if pa.types.is_map(arrow_type):
-        return pa.map_(
-            _strip_dictionaries(arrow_type.key_type), _strip_dictionaries(arrow_type.item_type)
-        )
+        return pa.map_(_plain_type(arrow_type.key_type), _plain_type(arrow_type.item_type))
     if pa.types.is_large_list(arrow_type):
-        return pa.large_list(
-            arrow_type.value_field.with_type(_strip_dictionaries(arrow_type.value_type))
-        )
+        return pa.large_list(arrow_type.value_field.with_type(_plain_type(arrow_type.value_type)))
     if pa.types.is_list(arrow_type):
-        return pa.list_(
-            arrow_type.value_field.with_type(_strip_dictionaries(arrow_type.value_type))
-        )
+        return pa.list_(arrow_type.value_field.with_type(_plain_type(arrow_type.value_type)))
     return arrow_type
 
 

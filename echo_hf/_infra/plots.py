@@ -10,7 +10,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from echo_hf._infra.bootstrap import LEVEL, Interval
-from echo_hf._infra.summary import SummaryMixin, summarize_value
+from echo_hf._infra.summary import SummaryMixin, shorten
 from echo_hf.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -81,11 +81,9 @@ class SystemValuesPlot(SummaryMixin, ABC):
         texts, rows = [], self._rows()
         for row in rows[:MAX_SYSTEMS]:
             system, value, *_ = row.values()
-            ends = [
-                summarize_value(row[end]) for end in INTERVAL_COLUMNS if row.get(end) is not None
-            ]
+            ends = [shorten(row[end]) for end in INTERVAL_COLUMNS if row.get(end) is not None]
             interval = f" ({' to '.join(ends)})" if ends else ""
-            texts.append(f"{summarize_value(system)}: {summarize_value(value)}{interval}")
+            texts.append(f"{shorten(system)}: {shorten(value)}{interval}")
         omitted = [f"{len(rows) - MAX_SYSTEMS} more"] if len(rows) > MAX_SYSTEMS else []
         return f"{type(self).__name__}({', '.join([*texts, *omitted])})"
 

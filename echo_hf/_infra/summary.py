@@ -12,10 +12,10 @@ from typing import Any
 MAX_ITEMS, MAX_CHARACTERS, MAX_ROWS = 4, 60, 50
 
 
-def summarize_value(value: object) -> str:
+def shorten(value: object) -> str:
     """Summarize a value in a few words: its size, where it is large."""
     if isinstance(value, Enum | Path):
-        return summarize_value(str(value))
+        return shorten(str(value))
     if isinstance(value, str):
         return repr(value if len(value) <= MAX_CHARACTERS else f"{value[: MAX_CHARACTERS - 1]}…")
     if isinstance(value, float):
@@ -24,10 +24,10 @@ def summarize_value(value: object) -> str:
         return repr(value)
     if isinstance(value, Mapping) and _is_short(value.values()):
         pairs = value.items()
-        texts = [f"{summarize_value(name)}: {summarize_value(item)}" for name, item in pairs]
+        texts = [f"{shorten(name)}: {shorten(item)}" for name, item in pairs]
         return f"{{{', '.join(texts)}}}"
     if isinstance(value, Sequence) and _is_short(value):
-        return f"({', '.join(map(summarize_value, value))})"
+        return f"({', '.join(map(shorten, value))})"
     name = type(value).__name__
     return f"<{name} of {len(value):,}>" if isinstance(value, Sized) else f"<{name}>"
 
@@ -40,7 +40,7 @@ def _is_short(items: Collection[object]) -> bool:
 
 
 class SummaryMixin:
-    """Mixin that shows a result's fields by `summarize_value`."""
+    """Mixin that shows a result's fields by `shorten`."""
 
     __slots__ = ()
 
@@ -57,9 +57,7 @@ class SummaryMixin:
         return [{"": name, "value": value} for name, value in self._facts().items()]
 
     def __repr__(self) -> str:
-        facts = ", ".join(
-            f"{name}={summarize_value(value)}" for name, value in self._facts().items()
-        )
+        facts = ", ".join(f"{name}={shorten(value)}" for name, value in self._facts().items())
         return f"{type(self).__name__}({facts})"
 
     def _repr_html_(self) -> str:
@@ -69,9 +67,7 @@ class SummaryMixin:
         lines = ["".join(f"<th>{escape(name)}</th>" for name in heads)]
         for row in rows[:MAX_ROWS]:
             cells = (row.get(name) for name in heads)
-            texts = (
-                str(cell) if isinstance(cell, str) else summarize_value(cell) for cell in cells
-            )
+            texts = (str(cell) if isinstance(cell, str) else shorten(cell) for cell in cells)
             lines.append("".join(f"<td>{escape(cell)}</td>" for cell in texts))
         omitted = f"<p>{len(rows) - MAX_ROWS:,} more</p>" if len(rows) > MAX_ROWS else ""
         body = "".join(f"<tr>{line}</tr>" for line in lines)

@@ -11,11 +11,11 @@ MAX_TEXT_CHARACTERS = 160
 
 def clean(text: str | None, limit: int = MAX_TEXT_CHARACTERS) -> str:
     """Return untrusted text, safe to print and cut to a limit."""
-    cleaned = remove_control_characters(" ".join((text or "").split()))
+    cleaned = strip_controls(" ".join((text or "").split()))
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
 
 
-def remove_control_characters(text: str) -> str:
+def strip_controls(text: str) -> str:
     if text.isprintable():
         return text
     allowed = {"\n", "\u200d"}  # the second joins the parts of an emoji

@@ -212,7 +212,7 @@ class ProcessWorker(Worker):
         self.process.kill()
 
 
-def make_process_factories(devices: Sequence[str | None]) -> list[WorkerFactory]:
+def make_processes(devices: Sequence[str | None]) -> list[WorkerFactory]:
     """Return a factory of a local process for each device."""
     return [partial(ProcessWorker, visible) for visible in devices]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import find_complete_folder, lock_file
+from echo_hf._infra.atomic import find_complete, lock_file
 from echo_hf.apps.events import (
     EVENTS_FILE,
     Event,
@@ -46,7 +46,7 @@ from echo_hf.curate.decisions import (
     read_decisions,
     sample_images,
 )
-from echo_hf.curate.edits import IMAGE_ROLES, QUALITIES, SampleEdit, apply_changes, check_edit
+from echo_hf.curate.edits import IMAGE_ROLES, SampleEdit, apply_changes, check_edit
 from echo_hf.curate.provenance import INPUT, OUTPUT
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ImageError, ReviewError, RunError
@@ -54,8 +54,9 @@ from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Reject
 from echo_hf.report.markup import make_printable
 from echo_hf.samples.boxes import Convention, read_upright_size
-from echo_hf.samples.extract import MAX_PROMPT
+from echo_hf.samples.extract import MAX_PROMPT, QUALITIES
 from echo_hf.samples.held_boxes import StoredBoxes
+from echo_hf.tables import Row
 
 APP = "review"
 OPEN = "open"
@@ -373,7 +374,7 @@ def open_review(config: Config | Path | str, *, runs: Path | str | None = None) 
         root, cases = pipeline.folder.root, read_cases(pipeline)
         if not cases:
             raise ReviewError(f"{str(root)!r} has no sample to review")
-        file = find_complete_folder(pipeline.folder.stage_folder(Splits.name)) / "rejects.parquet"
+        file = find_complete(pipeline.folder.stage_folder(Splits.name)) / "rejects.parquet"
         columns = ["id", "_reason", "_detail"]
         rejects = pq.read_table(file, columns=columns).to_pylist() if file.exists() else ()
         reason = Reject.DUPLICATE_OF
@@ -414,9 +415,6 @@ def review(
     scripts = ("boxes.js", "review.js")
     page = AppPage("Review samples", scripts, "review.css", open_page, handle_action)
     serve(page, images, server=server, people=people, allow_anyone=allow_anyone, on_ready=on_ready)
-
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

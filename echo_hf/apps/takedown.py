@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import find_complete_folder, replace_file
+from echo_hf._infra.atomic import find_complete, replace_file
 from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as COLLECTED
@@ -217,9 +217,7 @@ def _find_content(
 
 def _list_tables(*folders: Path) -> list[Path]:
     return [
-        file
-        for folder in folders
-        for file in sorted(find_complete_folder(folder).glob("*/*.parquet"))
+        file for folder in folders for file in sorted(find_complete(folder).glob("*/*.parquet"))
     ]
 
 

@@ -39,13 +39,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Shard
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS, RELEASE_CONFIGS
-from echo_hf.engines.base import (
-    Engine,
-    RunEngines,
-    check_engine_installed,
-    check_sees_images,
-    is_abstaining,
-)
+from echo_hf.engines.base import Engine, RunEngines, abstains, check_installed, check_vision
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import ReleaseError, RunError, SourceError
@@ -62,13 +56,7 @@ from echo_hf.pipeline.result import ISSUE_COLUMNS, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.runner import LOCAL, Runner, make_runner
 from echo_hf.pipeline.runs import open_run_folder
-from echo_hf.pipeline.stage import (
-    ModelStage,
-    Stage,
-    combine_fingerprints,
-    compute_fingerprint,
-    table_bytes,
-)
+from echo_hf.pipeline.stage import ModelStage, Stage, compute_fingerprint, join_digests, table_bytes
 from echo_hf.pipeline.stage_runner import iterate_keyed_requests, run_stage
 from echo_hf.reasons import FOR_ANALYSIS, STAGE_MEANINGS, Failed, LeftOut
 from echo_hf.samples.threads import find_roots
@@ -97,9 +85,8 @@ class BuildRun:
         """Run the stages in order, each saved before the next begins."""
         asked_engines: dict[str, EngineChoice] = {}
         image_engines = list[tuple[str, Engine]]()
-        if (shard := self.config.shard) and until not in stages_until(
-            last_model_stage(self.config)
-        ):
+        shard, last = self.config.shard, last_model_stage(self.config)
+        if shard and until not in stages_until(last):
             raise RunError(
                 f"{self.config.name!r} is a part of {shard.of!r} and has no release: --shard "
                 f"{shard} goes on with it, `echo-hf merge` makes one of all parts"
@@ -115,19 +102,20 @@ class BuildRun:
                     image_engines.append((name, engine))
         check_gpu_memory(asked_engines, estimates=False)
         for choice in asked_engines.values():
-            check_engine_installed(choice.kind)
+            check_installed(choice.kind)
         for name, engine in image_engines:
-            check_sees_images(engine, f"stage {name!r}")
+            check_vision(engine, f"stage {name!r}")
         result: StageResult | None = None
         for name in stages_until(until):
-            result = (
-                self._collect()
-                if result is None
-                else self._run(name, remap_dataset(result.dataset))
-            )
-            names = ("dataset", "rejects", "quarantine")
+            if result is None:
+                result = self._collect()
+            else:
+                result = self._run(name, remap_dataset(result.dataset))
             result = replace(
-                result, **{part: remap_dataset(getattr(result, part)) for part in names}
+                result,
+                dataset=remap_dataset(result.dataset),
+                rejects=remap_dataset(result.rejects),
+                quarantine=remap_dataset(result.quarantine),
             )
             logger.info("%s", result.stats, extra=ALREADY_REPORTED)
             self.watch.report_result(result)
@@ -165,7 +153,7 @@ class BuildRun:
             self.folder.responses.unlink(missing_ok=True)
         tables = select_released_tables(self.folder.root, samples)
         facts = self._facts(results, samples, {**tables.left_out, **left_out})
-        built_from = combine_fingerprints(
+        built_from = join_digests(
             split_samples._fingerprint,
             *map(compute_fingerprint, tables.configs.values()),
             repr(facts),
@@ -185,10 +173,8 @@ class BuildRun:
                     left_out_outputs = dict(facts.left_out.get("outputs", {}))
                     left_out_outputs[LeftOut.OUTPUT_NOT_CLEANED.value] = count
                     facts = replace(facts, left_out={**facts.left_out, "outputs": left_out_outputs})
-            processes = self.runner.processes
-            write_release(
-                self.folder.release, configs, self.folder.images, facts, processes=processes
-            )
+            folder, processes = self.folder, self.runner.processes
+            write_release(folder.release, configs, folder.images, facts, processes=processes)
             built_mark.write_text(built_from)
         return read_release(self.folder.release, self.folder.cache)
 
@@ -213,10 +199,8 @@ class BuildRun:
         description = {"read": self.stage("collect").describe(), "merge": PostMerge().describe()}
         if shard := self.config.shard:
             description["shard"] = shard.model_dump()
-        return {
-            **description,
-            "files": describe_files(self.config, self.folder.root / CRAWL_LEDGER_FILE),
-        }
+        files = describe_files(self.config, self.folder.root / CRAWL_LEDGER_FILE)
+        return {**description, "files": files}
 
     @property
     def _strips(self) -> bool:
@@ -290,20 +274,18 @@ class BuildRun:
         merged = run_stage(PostMerge(), collected, cache_dir=cache).dataset
         posts = arrow_rows(merged, ["url", "parent_url", "timestamp"])
         roots = find_roots(posts).dictionary_encode()
-        is_own = [
-            select_shard(root, shard.count) == shard.index for root in roots.dictionary.to_pylist()
-        ]
+        names = roots.dictionary.to_pylist()
+        is_own = [select_shard(root, shard.count) == shard.index for root in names]
         is_own_post = pa.array(is_own, pa.bool_()).take(roots.indices)
         other_urls = posts["url"].filter(pc.invert(is_own_post)).combine_chunks()
         placed = arrow_rows(collected, ["place", "url"])
         is_other = pc.is_in(placed["url"], other_urls)
-        inside, outside = (
-            placed["place"].filter(selected) for selected in (pc.invert(is_other), is_other)
-        )
+        inside = placed["place"].filter(pc.invert(is_other))
+        outside = placed["place"].filter(is_other)
         shutil.rmtree(cache, ignore_errors=True)
         places = arrow_rows(records, ["place"])["place"]
         needed = pc.or_(pc.is_in(places, inside), pc.invert(pc.is_in(places, outside)))
-        fingerprint = combine_fingerprints(records._fingerprint, str(shard))
+        fingerprint = join_digests(records._fingerprint, str(shard))
         rows = np.flatnonzero(needed.to_numpy())
         return records.select(rows, new_fingerprint=fingerprint), other_urls
 
@@ -389,7 +371,7 @@ class BuildRun:
             },
             provenance=provenance,
             languages=tuple(sorted(languages)),
-            rules_built=any(is_abstaining(origin["engine"]) for origin in provenance.values()),
+            rules_built=any(abstains(origin["engine"]) for origin in provenance.values()),
             rights=self.config.rights,
             removed_categories=tuple(map(str, self.config.stages.safety.remove)),
             metadata_stripper=STRIPPER if self._strips else None,
@@ -433,7 +415,7 @@ def add_post_columns(samples: Dataset, posts: Dataset) -> Dataset:
     for name in PRIMARY_POST_COLUMNS:
         table = table.set_column(table.column_names.index(name), name, rows[name].take(at))
     content = hashlib.sha256(table_bytes(table.select(PRIMARY_POST_COLUMNS))).hexdigest()
-    return Dataset(table, fingerprint=combine_fingerprints(samples._fingerprint, content))
+    return Dataset(table, fingerprint=join_digests(samples._fingerprint, content))
 
 
 def split_release(samples: Dataset) -> dict[str, Dataset]:
@@ -464,10 +446,10 @@ def summarize_reasons(results: Sequence[StageResult]) -> str:
         stage = result.stats.stage
         for reason_counts in (result.stats.rejected, result.stats.quarantined):
             counts.update({(stage, reason): count for reason, count in reason_counts.items()})
-        notices = arrow_rows(result.notices, ["_parent", "_reason"])
-        of_rows = zip(*(notices[name].to_pylist() for name in notices.column_names), strict=True)
+        notices = arrow_rows(result.notices, ["_parent", "_reason"]).to_pylist()
         # Count a row once, whatever the number of its notices.
-        rows = {(reason, tuple(parents)) for parents, reason in of_rows if reason in FOR_ANALYSIS}
+        rows = {(notice["_reason"], tuple(notice["_parent"])) for notice in notices}
+        rows = {(reason, parents) for reason, parents in rows if reason in FOR_ANALYSIS}
         counts.update((stage, reason) for reason, _ in rows)
     sentences = [
         f"{count:,} {reason} in {stage} ({STAGE_MEANINGS.get(reason, reason)})"
@@ -603,5 +585,5 @@ def open_run(
     ):
         if writes:
             folder.save_config(config)
-        run_arguments = (config, folder, engines, offline, watch, replay, place)
-        yield BuildRun(*run_arguments, again=again, keep_going=keep_going)
+        options = {"offline": offline, "again": again, "keep_going": keep_going}
+        yield BuildRun(config, folder, engines, watch=watch, replay=replay, runner=place, **options)

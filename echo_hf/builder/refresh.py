@@ -168,9 +168,8 @@ def _ask(
                 result.unknown += len(batch) - len(answered)
                 result.left -= len(batch)
                 gone += len(missing)
-                watch.report_progress(
-                    name, result.asked, f"{name}: {gone:,} posts are gone", len(due)
-                )
+                progress = f"{name}: {gone:,} posts are gone"
+                watch.report_progress(name, result.asked, progress, len(due))
     except LongWaitError:
         result.end = RefreshEnd.LATER
     except OSError as error:

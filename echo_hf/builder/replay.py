@@ -12,7 +12,7 @@ from typing import Any, Self
 from datasets import Dataset
 
 from echo_hf.config.checks import EngineChoice
-from echo_hf.engines.base import Completion, Engine, Request, is_abstaining, make_engine
+from echo_hf.engines.base import Completion, Engine, Request, abstains, make_engine
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import CARD, MANIFEST, StageOrigin
 from echo_hf.hub.release import read_release
@@ -66,7 +66,8 @@ def import_answers(
         for segment in iterate_segments(stage, dataset):
             requests, keys = select_new_requests(segment, signature, earlier)
             store.add_sources(list_sources(requests, keys))
-            new = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen_keys}
+            pairs = zip(keys, requests, strict=True)
+            new = {key: request for key, request in pairs if key not in seen_keys}
             seen_keys.update(new)
             records = store.records(list(new))
             stored = store.get(list(new))
@@ -81,7 +82,8 @@ def import_answers(
                     # An unreadable answer was recorded after the second try.
                     tries = 1 if readable else MAX_TRIES
                     store.put(key, new[key], completion, signature, readable=readable, tries=tries)
-                answered |= {key} if completion.is_answer else set()
+                if completion.is_answer:
+                    answered.add(key)
             stats.requests += len(requests)
             stats.repeated += len(requests) - len(new)
             stats.store_hits += len(answered)
@@ -98,16 +100,13 @@ class ReplayedRelease:
 
     def engine(self, stage: str, choice: EngineChoice) -> Engine:
         origin = self.origins.get(stage)
-        unrecorded = {
-            "kind": choice.kind if is_abstaining({"kind": choice.kind}) else "not recorded"
-        }
-        signature: Mapping[str, Any] = (origin and origin.engine) or unrecorded
-        if not is_abstaining(signature):
+        kind = choice.kind if abstains({"kind": choice.kind}) else "not recorded"
+        signature: Mapping[str, Any] = (origin and origin.engine) or {"kind": kind}
+        if not abstains(signature):
             return ReplayEngine(signature)
         # Releases hold no answers of engines without a model: they answer anew.
-        return make_engine(
-            signature["kind"], **(choice.options if choice.kind == signature["kind"] else {})
-        )
+        options = choice.options if choice.kind == signature["kind"] else {}
+        return make_engine(signature["kind"], **options)
 
     def describe_difference(self, record: StageRecord) -> str | None:
         """Describe how a stage differs from what was recorded; null if it does not."""

@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from echo_hf._infra.atomic import find_complete_folder
+from echo_hf._infra.atomic import find_complete
 from echo_hf._infra.text import MARK, pluralize
 from echo_hf.builder.build import BuildRun, open_run
 from echo_hf.config.checks import first_error
@@ -39,15 +39,15 @@ from echo_hf.errors import ReviewError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Doubt, Notice, Reject, Status
 from echo_hf.samples.boxes import REPAIRED_NOTICES, Convention
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.held_boxes import StoredBoxes
 from echo_hf.samples.spans import squeeze
-from echo_hf.tables import SAMPLES
+from echo_hf.tables import SAMPLES, Row
 
 REVIEWED_STAGE = "privacy"  # the stage whose samples are reviewed
 CONTEXT_STAGE = "safety"  # the last stage whose samples have their posts
 NOTICE_STAGES = ("roles", "screenshots", "feedback", "safety", "privacy")
 DECISIONS = get_args(DecisionKind)
-Row = Mapping[str, Any]
 SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
 MANY_INPUTS = 5
 UNSPACED = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
@@ -89,7 +89,7 @@ class ReviewCase:
 
 def read_built_samples(run: BuildRun) -> pa.Table:
     """Read the samples of the last build, before the draw."""
-    file = find_complete_folder(run.folder.stage_folder(REVIEWED_STAGE)) / "kept.parquet"
+    file = find_complete(run.folder.stage_folder(REVIEWED_STAGE)) / "kept.parquet"
     if not file.exists():
         raise RunError(
             f"{str(run.folder.root)!r} has no samples to review: run `echo-hf build` first"
@@ -112,7 +112,7 @@ def read_cases(run: BuildRun) -> dict[str, ReviewCase]:
     owners: dict[str, set[str]] = {}
     for row in apply_decisions(table, decisions).table.to_pylist():
         # Trash lists all images of its posts, also those of other samples.
-        if row["quality"] != "Trash":
+        if row["quality"] != TRASH:
             for digest in (*(row["input_images"] or ()), *(row["output_images"] or ())):
                 owners.setdefault(digest, set()).add(row["id"])
     cases = {}
@@ -120,8 +120,8 @@ def read_cases(run: BuildRun) -> dict[str, ReviewCase]:
         context = replace_with_cleaned(contexts.get(row["id"], []), cleaned_images(row))
         context_digests = {image["sha256"] for post in context for image in post["pictures"] or ()}
         digests = context_digests.union(sample_images(row))
-        images = frozenset(digest for digest in digests if owners.get(digest, set()) - {row["id"]})
-        cases[row["id"]] = ReviewCase(row, context, notices.get(row["id"], ()), images)
+        taken = frozenset(digest for digest in digests if owners.get(digest, set()) - {row["id"]})
+        cases[row["id"]] = ReviewCase(row, context, notices.get(row["id"], ()), taken)
     return cases
 
 
@@ -165,9 +165,8 @@ def build_boxes_edit(row: Row, convention: Convention) -> SampleEdit:
         raise ReviewError(f"sample {row['id']!r} has no boxes that wait for a convention")
     boxes = stored_boxes.read_as(convention)
     if not boxes.usable:
-        notice, detail = next(
-            finding for finding in boxes.findings if finding[0] not in REPAIRED_NOTICES
-        )
+        problems = (finding for finding in boxes.findings if finding[0] not in REPAIRED_NOTICES)
+        notice, detail = next(problems)
         raise ReviewError(f"sample {row['id']!r}: {detail}, read as {convention}: {notice.meaning}")
     prompt = (stored_boxes.prompt or "").strip()
     is_new = not MARK.search(prompt) and squeeze(prompt) not in ("", squeeze(row["prompt"]))
@@ -186,7 +185,7 @@ def build_box_changes(
 
 
 def _read(run: BuildRun, stage: str, *columns: str, part: str = "kept") -> list[Row]:
-    file = find_complete_folder(run.folder.stage_folder(stage)) / f"{part}.parquet"
+    file = find_complete(run.folder.stage_folder(stage)) / f"{part}.parquet"
     return pq.read_table(file, columns=list(columns)).to_pylist() if file.exists() else []
 
 
@@ -224,9 +223,8 @@ def open_reviews(config: Config | Path | str, *, runs: Path | str | None = None)
         samples = splits(table).to_pylist()
         kept = (sample for sample in samples if sample["_status"] == Status.KEPT)
         waiting = [sample for sample in kept if sample["review"] or select_doubts(sample)]
-        unclean = {
-            sample["_parent"][0] for sample in samples if sample["_reason"] == Reject.NOT_CLEANED
-        }
+        unclean_rows = [row for row in samples if row["_reason"] == Reject.NOT_CLEANED]
+        unclean = {row["_parent"][0] for row in unclean_rows}
         rows = table.filter(pc.is_in(table["id"], pa.array(unclean, pa.string()))).to_pylist()
         waiting += [{**row, "review": splits.decisions.open_reasons(row)} for row in rows]
         path = run.folder.images.path
@@ -253,10 +251,10 @@ def decide(
 ) -> list[Decision]:
     edits, kind_of_sample = dict(edits or {}), dict[str, str]()
     names_of_kind = {"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw}
-    for what, names in names_of_kind.items():
+    for kind, names in names_of_kind.items():
         for name in names:
-            if (first := kind_of_sample.setdefault(name, what)) != what:
-                raise ReviewError(f"sample {name!r} is given to {first} and to {what}: choose one")
+            if (first := kind_of_sample.setdefault(name, kind)) != kind:
+                raise ReviewError(f"sample {name!r} is given to {first} and to {kind}: choose one")
     kind_of_sample = {**dict.fromkeys(edits, "edit"), **kind_of_sample}
     with open_run(config, runs, writes=False) as run:
         cases, file = read_cases(run), run.folder.root / DECISIONS_FILE
@@ -297,10 +295,9 @@ def _decide_boxes(
     reviewer: str | None,
 ) -> list[Decision]:
     """Return an edit of each sample whose stored boxes fit the convention and nobody decided on."""
-    if boxes not in [str(convention) for convention in Convention]:
-        raise ReviewError(
-            unknown("convention", boxes, [str(convention) for convention in Convention])
-        )
+    conventions = [str(convention) for convention in Convention]
+    if boxes not in conventions:
+        raise ReviewError(unknown("convention", boxes, conventions))
     uncut_cases = [case for case in cases.values() if StoredBoxes.from_sample(case.row)]
     if not uncut_cases:
         raise ReviewError("no boxes wait for a convention: there is nothing to read")
@@ -361,12 +358,8 @@ def triage(
     doubts = select_doubts(row)
     # `_list_checks` has a line for an uncut screenshot.
     texts = [Doubt(doubt).meaning for doubt in doubts if doubt != Doubt.SCREENSHOT_WHOLE]
-    look_at = (
-        *texts,
-        *open_reasons,
-        *_list_checks(row),
-        *(by_value[text].meaning for text in noticed),
-    )
+    meanings = [by_value[text].meaning for text in noticed]
+    look_at = (*texts, *open_reasons, *_list_checks(row), *meanings)
     if row["quality"] != "Benchmark" and not open_reasons:
         return Triage(Fitness.DISCARD, ("for analysis only: not in the benchmark", *look_at))
     verdict = Fitness.MANUAL if look_at else Fitness.BENCHMARK

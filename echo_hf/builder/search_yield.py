@@ -130,9 +130,8 @@ def compute_yields(
     inside = np.searchsorted(edges, days.fillna(0), side="right") + 1
     score = pc.struct_field(posts["relevance"].combine_chunks(), "score").to_pandas()
     lists = posts["keywords"].to_pylist()
-    table = pd.DataFrame(
-        {"keyword": [sorted(set(keywords or ())) for keywords in lists], "day": days}
-    )
+    sorted_keywords = [sorted(set(keywords or ())) for keywords in lists]
+    table = pd.DataFrame({"keyword": sorted_keywords, "day": days})
     table["window"] = np.where(days.notna(), inside, 0)
     table["found"], table["scored"], table["passed"] = True, score.notna(), score.isin(keep)
     words = table["keyword"].map(len)
@@ -189,9 +188,8 @@ class SavedYields:
 def write_yields(config: Config | Path | str, *, runs: Path | str | None = None) -> SavedYields:
     config = load_config(config)
     folder = open_run_folder(config, runs)
-    posts = read_stage(
-        folder, "relevance", READ_COLUMNS, "scored", "build CONFIG --until relevance"
-    )
+    command = "build CONFIG --until relevance"
+    posts = read_stage(folder, "relevance", READ_COLUMNS, "scored", command)
     released = config.target.released
     days = count_days(posts["timestamp"].combine_chunks(), released)
     searches = [entry.search for entry in config.posts if entry.search is not None]

@@ -16,13 +16,13 @@ from echo_hf._infra.sqlite import check_checkpointed
 from echo_hf.builder.build import FETCH_STAGE, BuildRun, last_model_stage, open_run
 from echo_hf.builder.replay import ReplayEngine
 from echo_hf.builder.steps import STAGES, stages_until
-from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as COLLECTED
+from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE
 from echo_hf.collect.download import Download
 from echo_hf.collect.fetch import FETCH_LEDGER_FILE, FetchLedger
 from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, read_tombstones
 from echo_hf.config.loading import Config, load_config, parse_config
 from echo_hf.config.sections import Shard
-from echo_hf.engines.base import Engine, RunEngines, is_abstaining
+from echo_hf.engines.base import Engine, RunEngines, abstains
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.release import Release
 from echo_hf.pipeline.progress import ProgressListener
@@ -51,13 +51,12 @@ def build_shard(
     with open_run(config, runs, runner=runner, watch=watch) as run:
         done, whole = run.folder.root / DONE_FILE, run.folder.root.with_name(unshard(config).name)
         done.unlink(missing_ok=True)
-        if (crawl_ledger := whole / COLLECTED).exists():
+        if (crawl_ledger := whole / CRAWL_LEDGER_FILE).exists():
             check_checkpointed(crawl_ledger)
-            with replace_file(run.folder.root / COLLECTED) as partial:
+            with replace_file(run.folder.root / CRAWL_LEDGER_FILE) as partial:
                 shutil.copyfile(crawl_ledger, partial)
-        add_tombstones(
-            run.folder.root / TOMBSTONES_FILE, read_tombstones(whole / TOMBSTONES_FILE).hashes
-        )
+        known_hashes = read_tombstones(whole / TOMBSTONES_FILE).hashes
+        add_tombstones(run.folder.root / TOMBSTONES_FILE, known_hashes)
         results = list(_run_and_take(run, last_model_stage(config), [RunFolder(whole)]))
         done.touch()
     return run.folder, results
@@ -75,9 +74,9 @@ def make_shard_config(config: Config, part: str) -> Config:
     index, count = map(int, shard_match.groups()) if shard_match else (0, 0)
     if index >= count:
         raise ConfigError(f"--shard {part!r}: expected I/N, I from 0 to N - 1, such as 0/4")
-    field = {"name": f"{config.name}.shard-{index}-of-{count}"}
-    shard = {"of": config.name, "index": index, "count": count}
-    checked = parse_config({**config.model_dump(mode="json"), **field, "shard": shard}, "--shard")
+    sections = config.model_dump(mode="json") | {"name": f"{config.name}.shard-{index}-of-{count}"}
+    sections["shard"] = {"of": config.name, "index": index, "count": count}
+    checked = parse_config(sections, "--shard")
     return config.model_copy(update={"name": checked.name, "shard": checked.shard})
 
 
@@ -97,7 +96,7 @@ def merge(
     parts = sorted(map(_open_shard, shards), key=lambda shard: (shard[1].index, shard[2].root))
     if not parts:
         raise RunError("no run is named: expected the folders of all shards of a benchmark")
-    (config, first, folder), *_ = parts
+    config, first, first_folder = parts[0]
     # The runner may differ: it does not change a result.
     configs = [
         {**part.model_dump(mode="json", exclude={"runner"}), "number of shards": shard.count}
@@ -107,7 +106,8 @@ def merge(
         if differing := [name for name in fields if fields[name] != configs[0][name]]:
             raise RunError(
                 f"{str(other.root)!r} has another {differing[0]!r} in its config than "
-                f"{str(folder.root)!r}: expected all parts of one benchmark, built from one config"
+                f"{str(first_folder.root)!r}: expected all parts of one benchmark, built from one "
+                "config"
             )
     if missing := set(range(first.count)).difference(shard.index for _, shard, _ in parts):
         raise RunError(
@@ -115,10 +115,10 @@ def merge(
             f"--shard {min(missing)}/{first.count}`, and name all parts"
         )
     folders = [folder for *_, folder in parts]
-    if runs is None and len({shard_folder.root.resolve().parent for shard_folder in folders}) > 1:
+    if runs is None and len({folder.root.resolve().parent for folder in folders}) > 1:
         raise RunError(
-            f"{str(folder.root)!r} and the other parts lie in several folders of runs: say with "
-            "--runs in which one the whole goes"
+            f"{str(first_folder.root)!r} and the other parts lie in several folders of runs: say "
+            "with --runs in which one the whole goes"
         )
     signatures = _read_signatures(config, folders)
     options: dict[str, Any] = {"offline": True, "keep_going": True, "runner": "local"}
@@ -173,7 +173,7 @@ def _read_signatures(config: Config, folders: Sequence[RunFolder]) -> dict[str, 
 
 
 class _ReplayEngines(RunEngines):
-    """RunEngines that answered elsewhere: their packages and a GPU are not needed here."""
+    """Engines that answered elsewhere: their packages and a GPU are not needed here."""
 
     def __init__(self, choices: Mapping[str, Any], signatures: Mapping[str, Any]) -> None:
         super().__init__(choices)
@@ -181,7 +181,7 @@ class _ReplayEngines(RunEngines):
 
     def use(self, name: str) -> Engine:
         signature = self._signatures[name]
-        return super().use(name) if is_abstaining(signature) else ReplayEngine(signature)
+        return super().use(name) if abstains(signature) else ReplayEngine(signature)
 
 
 def _run_and_take(run: BuildRun, until: str, places: Sequence[RunFolder]) -> Iterator[StageResult]:

@@ -65,11 +65,11 @@ def derive_config(
     names = [old.name, *old.aliases]
     if model.casefold() in map(str.casefold, names):
         raise ConfigError(f"--next is {model!r}, which {place!r} is about: expected another model")
-    fields = {"name": model, "developer": old.developer, "released": released or old.released}
+    values = {"name": model, "developer": old.developer, "released": released or old.released}
     others = [name for name in (*old.others, old.name) if name.casefold() != model.casefold()]
-    fields |= {"aliases": [], "others": others, "chat_window": old.chat_window}
+    values |= {"aliases": [], "others": others, "chat_window": old.chat_window}
     try:
-        target = Target.model_validate(fields).model_dump(mode="json", exclude_none=True)
+        target = Target.model_validate(values).model_dump(mode="json", exclude_none=True)
     except ValidationError as error:
         raise ConfigError(first_error(error, "--next", Target)) from None
     if released is None:
@@ -146,9 +146,9 @@ def _move_search(
     search: Search, old: Target, names: Iterable[str], model: str, released: datetime.date | None
 ) -> dict[str, Any]:
     """Return a search with windows as far from the new release as they were from the old one."""
-    fields: dict[str, Any] = search.model_dump(mode="json", exclude_defaults=True)
+    moved: dict[str, Any] = search.model_dump(mode="json", exclude_defaults=True)
     spans = phase_dates(search.phases, old.released)
-    for section, phase, span in zip(fields["phases"], search.phases, spans, strict=True):
+    for section, phase, span in zip(moved["phases"], search.phases, spans, strict=True):
         section["terms"] = list(dict.fromkeys(_rename(term, names, model) for term in phase.terms))
         if phase.start is not None:
             offset = phase.start - old.released
@@ -158,13 +158,13 @@ def _move_search(
         if phase.until is not None:
             del section["until"]
             section["days"] = (phase.until - span.start).days
-    return fields
+    return moved
 
 
 def _rename(term: str, names: Iterable[str], model: str) -> str:
     """Replace the model's names in a search term by the new one; as one word after a hash."""
-    files = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    pattern = rf"(?P<hash>#?)(?<![a-z0-9])(?:{files})(?![a-z0-9])"
+    alternatives = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    pattern = rf"(?P<hash>#?)(?<![a-z0-9])(?:{alternatives})(?![a-z0-9])"
 
     def replace_name(match: re.Match[str]) -> str:
         return "#" + re.sub(r"\W", "", model) if match["hash"] else model

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 from datasets import Dataset
 
-from echo_hf._infra.atomic import find_complete_folder, replace_folder
+from echo_hf._infra.atomic import find_complete, replace_folder
 from echo_hf.builder.build import BuildRun, last_model_stage, open_run
 from echo_hf.builder.steps import STAGES, stages_until
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE
 from echo_hf.collect.records import read_records
 from echo_hf.config.loading import Config
-from echo_hf.engines.base import Engine, check_engine_installed, check_sees_images
+from echo_hf.engines.base import Engine, check_installed, check_vision
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import (
     NO_WORK,
@@ -86,7 +86,7 @@ def update(
             shutil.rmtree(backup, ignore_errors=True)
             if is_complete(folder.release):
                 # Hard links: the files stay when the release is replaced.
-                shutil.copytree(find_complete_folder(folder.release), backup, copy_function=_link)
+                shutil.copytree(find_complete(folder.release), backup, copy_function=_link)
         previous_manifest = (backup / MANIFEST).read_bytes() if backup.exists() else None
         try:
             release = run.release(results, with_responses=with_responses, allow_empty=allow_empty)
@@ -142,9 +142,9 @@ def explain_changes(run: BuildRun, stage: str | None = None) -> list[StageDiffer
             continue
         recorded, current = _flatten(record.describe), _flatten(run.describe(name))
         for field in sorted({*recorded, *current}):
-            was, is_now = recorded.get(field), current.get(field)
-            if was != is_now:
-                changes.append(StageDifference(name, field, _format(was), _format(is_now)))
+            old, new = recorded.get(field), current.get(field)
+            if old != new:
+                changes.append(StageDifference(name, field, _format(old), _format(new)))
     return changes
 
 
@@ -158,9 +158,8 @@ def _flatten(description: Mapping[str, Any]) -> dict[str, Any]:
     while pending:
         path, value = pending.pop()
         if isinstance(value, Mapping) and value:
-            pending += [
-                (f"{path}.{name}" if path else name, child) for name, child in value.items()
-            ]
+            prefix = f"{path}." if path else ""
+            pending += [(f"{prefix}{name}", child) for name, child in value.items()]
         else:
             values[path] = value
     return values
@@ -245,9 +244,9 @@ def try_stage(config: Config | Path | str, name: str, *, runs: Path | str | None
         if not isinstance(stage, ModelStage) or engine is None:
             asking = [step for step in STAGES if run.config.stages.get_engine(step)]
             raise StageError(f"stage {name!r} asks no model: expected {', '.join(asking)}")
-        check_engine_installed(run.config.engines[str(run.config.stages.get_engine(name))].kind)
+        check_installed(run.config.engines[str(run.config.stages.get_engine(name))].kind)
         if stage.sends_images:
-            check_sees_images(engine, f"stage {name!r}")
+            check_vision(engine, f"stage {name!r}")
         last = earlier[-1]
         advice = f"run `echo-hf build` with --until {last} on this config first"
         if not Path(_kept_file(run, last)).exists():

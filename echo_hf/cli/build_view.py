@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, make_table, print_marked, say
+from echo_hf._infra.console import SEE_MORE, make_table, say, say_under
 from echo_hf._infra.text import clean, percent, pluralize
 from echo_hf.cli.progress import MAX_REMARK_CHARACTERS, TerminalProgress
 from echo_hf.reasons import Doubt, Failed, RefreshEnd
@@ -100,11 +100,9 @@ def show_build(
         if is_low:
             say(console, "rules read few of these posts: most need a model", "yellow")
         message = f"questions on {unanswered}; `engines` in {config} {ENGINE_HINT}"
-        print_marked(console, "for a model:", message, "dim")
+        say_under(console, "for a model:", message, "dim")
     if unlike:
-        say(
-            console, f"unlike the paper in {pluralize(len(unlike), 'choice')}: {MORE_OPTION}", "dim"
-        )
+        say(console, f"unlike the paper in {pluralize(len(unlike), 'choice')}: {SEE_MORE}", "dim")
 
 
 def show_partial_build(watch: TerminalProgress, command: str) -> None:
@@ -157,7 +155,7 @@ def show_changes(console: Console, changes: Sequence[StageDifference]) -> None:
                 say(console, change.sentence, "bold")
             for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
                 if text:
-                    print_marked(console, f"  {sign}", text, style)
+                    say_under(console, f"  {sign}", text, style)
 
 
 def show_plan(
@@ -354,7 +352,7 @@ def show_change(console: Console, difference: ReleaseDiff) -> None:
     counts |= {"changed": changed, "equal": difference.equal}
     summary = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
     causes = ", ".join(f"{count:,} by {cause}" for cause, count in difference.causes.items())
-    say(console, f"samples: {summary}{f' ({causes})' if causes else ''}: {MORE_OPTION}")
+    say(console, f"samples: {summary}{f' ({causes})' if causes else ''}: {SEE_MORE}")
 
 
 def show_diff(console: Console, difference: ReleaseDiff) -> None:

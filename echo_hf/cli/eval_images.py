@@ -56,7 +56,6 @@ def write_config(
 
 
 def _name_comparison(benchmark: str) -> str:
-    """Name a comparison after its release."""
     repo_id, _, revision = benchmark.rpartition("@")
     is_folder = Path(benchmark).exists()
     try:

@@ -11,14 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import (
-    MORE_OPTION,
-    PlainConsole,
-    make_table,
-    print_marked,
-    say,
-    show_table,
-)
+from echo_hf._infra.console import SEE_MORE, PlainConsole, make_table, say, say_under, show_table
 from echo_hf._infra.text import (
     clean,
     escape_markdown,
@@ -26,7 +19,7 @@ from echo_hf._infra.text import (
     name_stand_in,
     percent,
     pluralize,
-    remove_control_characters,
+    strip_controls,
 )
 from echo_hf._infra.text import format_table as markdown_table
 from echo_hf.engines.planner import UNKNOWN, ExpectedCost, Range, format_dollars, format_seconds
@@ -147,7 +140,6 @@ def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
 
 
 def _estimate(work: Any) -> tuple[str, str]:
-    """Format the expected price and time of a piece of work."""
     expected: ExpectedCost = work.expected
     usd = NOTHING if expected.cost_usd == 0 else format_dollars(expected.usd)
     if expected.seconds is not None and expected.seconds.likely < MIN_SECONDS:
@@ -179,7 +171,7 @@ def show_expected(console: Console, estimates: Sequence[tuple[str, ExpectedCost]
     if parts:
         say(console, f"in all {'; '.join(parts)}")
     if unpriced:
-        print_marked(console, "no price", f"known for {', '.join(unpriced)}: {PRICE_HINT}")
+        say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICE_HINT}")
     priced = [(name, estimate) for name, estimate in estimates if estimate.usd or estimate.seconds]
     for basis in dict.fromkeys(estimate.basis for _, estimate in priced if estimate.basis):
         names = ", ".join(
@@ -244,7 +236,7 @@ def show_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str])
     if cost_usd:
         say(console, f"cost: ${cost_usd:,.2f}")
     if names := ", ".join(dict.fromkeys(unpriced)):
-        print_marked(console, "no price", f"known for {names}: {PRICE_HINT}")
+        say_under(console, "no price", f"known for {names}: {PRICE_HINT}")
 
 
 def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
@@ -339,7 +331,7 @@ def format_comparison_markdown(done: GateResult) -> str:
         rows,
         *map(escape_markdown, notes),
     )
-    return remove_control_characters("\n\n".join(parts) + "\n")
+    return strip_controls("\n\n".join(parts) + "\n")
 
 
 def compared_parts(done: GateResult) -> tuple[str, str, dict[str, str], list[str]]:
@@ -422,9 +414,9 @@ def show_analysis(console: PlainConsole, done: AnalysisResult) -> None:
     analysis = done.analysis
     say(console, f"{analysis.name}: {pluralize(analysis.samples, 'sample')}", "bold")
     for name, text in list_findings(analysis):
-        print_marked(console, f"{name:<16}", text)
+        say_under(console, f"{name:<16}", text)
     for name, why in analysis.not_fetched.items():
-        print_marked(console, f"not fetched: {clean(name)}:", clean(why, MAX_REASON), "yellow")
+        say_under(console, f"not fetched: {clean(name)}:", clean(why, MAX_REASON), "yellow")
     lacks: dict[str, str | None] = {
         f"no {name}, {part.reason}": part.detail
         for name, part in analysis.parts.items()
@@ -437,9 +429,9 @@ def show_analysis(console: PlainConsole, done: AnalysisResult) -> None:
             lacks[f"no new tasks beside {clean(one.name)}"] = one.untold
     if console.details:
         for what, detail in lacks.items():
-            print_marked(console, f"{what}:", clean(detail, MAX_REASON), "dim")
+            say_under(console, f"{what}:", clean(detail, MAX_REASON), "dim")
     elif lacks:
-        say(console, f"{pluralize(len(lacks), 'part')} not computed: {MORE_OPTION}", "dim")
+        say(console, f"{pluralize(len(lacks), 'part')} not computed: {SEE_MORE}", "dim")
     say(console, f"analysis: {done.path}; `echo-hf report` shows it")
 
 

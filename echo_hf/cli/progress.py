@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, print_marked, say
+from echo_hf._infra.console import SEE_MORE, say, say_under
 from echo_hf._infra.text import clean, pluralize
 from echo_hf.builder.steps import STAGES, load_stage_class
 from echo_hf.pipeline.progress import ALREADY_REPORTED, ProgressListener
@@ -93,7 +93,7 @@ class TerminalProgress(ProgressListener):
     def report_notice(self, notice: str) -> None:
         self._stop()
         logger.info("note: %s", notice, extra=ALREADY_REPORTED)
-        print_marked(self.console, "note:", clean(notice, MAX_REMARK_CHARACTERS), "yellow")
+        say_under(self.console, "note:", clean(notice, MAX_REMARK_CHARACTERS), "yellow")
 
     def report_result(self, result: object) -> None:
         from echo_hf.pipeline.result import StageResult
@@ -123,9 +123,9 @@ class TerminalProgress(ProgressListener):
                 times = f" ({count:,} times)" if rows < count else ""
                 places = format_reason_places(aside, reason)
                 meaning = f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{places}"
-                print_marked(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
+                say_under(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
         if cause:
-            print_marked(self.console, f"{'':<11}", cause, "yellow")
+            say_under(self.console, f"{'':<11}", cause, "yellow")
         if unusable:
             message = f"{pluralize(unusable, 'answer')} cannot be used: --again asks anew"
             say(self.console, f"{'':<12}{message}", "yellow")
@@ -156,11 +156,11 @@ class TerminalProgress(ProgressListener):
                 f"{loss.reason}: {STAGE_MEANINGS.get(loss.reason, '')}{format_places(loss.keys)}"
             )
             style = "yellow" if loss.is_failure else "dim"
-            print_marked(self.console, f"{number:>9} {rows:<8}", message, style)
+            say_under(self.console, f"{number:>9} {rows:<8}", message, style)
         if others := losses[MAX_REASONS:]:
             other_rows = sum(len(loss.keys) for loss in others)
             reasons = pluralize(len(others), "other reason")
-            say(self.console, f"{other_rows:>9,} more, for {reasons}: {MORE_OPTION}", "dim")
+            say(self.console, f"{other_rows:>9,} more, for {reasons}: {SEE_MORE}", "dim")
 
     def list_headlines(self) -> list[str]:
         """Return the sentence of each stage that gives the figures of the paper."""

@@ -18,7 +18,7 @@ import typer
 import yaml
 from rich.text import Text
 
-from echo_hf._infra.console import make_console, make_table, print_marked, say
+from echo_hf._infra.console import make_console, make_table, say, say_under
 from echo_hf.cli.verb import LOCAL_SERVER, PartlyDoneError, Payload, Runs, choice, open_progress
 from echo_hf.errors import ConfigError, EngineError, UnknownSizeError, describe_install, unknown
 
@@ -261,7 +261,7 @@ def _write_files(
     for place in dict.fromkeys(path if path.parent == folder else path.parent for path in written):
         say(console, f"wrote {place}")
     for line in remarks:
-        print_marked(console, "-", line)
+        say_under(console, "-", line)
     say(console, f"next: echo-hf {next_command}")
 
 
@@ -499,7 +499,6 @@ def _describe_source(config: SystemConfig, samples: Mapping[str, Dataset]) -> st
 
 
 def _read_posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path, bytes]]:
-    """Yield the first posted image of each of the first samples."""
     from echo_hf.config.checks import FOLDER_AND_TAG
     from echo_hf.hub.release import iterate_rows
     from echo_hf.images.embedded import read_embedded

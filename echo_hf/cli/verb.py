@@ -23,7 +23,7 @@ from typer.models import ParameterInfo
 
 from echo_hf import __version__
 from echo_hf._infra.console import DETAILS, make_console, print_json
-from echo_hf._infra.text import clean, remove_control_characters
+from echo_hf._infra.text import clean, strip_controls
 from echo_hf.builder.steps import STAGES
 from echo_hf.errors import EchoError, GenerationError, unknown
 from echo_hf.pipeline.progress import ALREADY_REPORTED, LOG_FILE, RUN_FOLDER_FIELD
@@ -218,7 +218,7 @@ class _SafeFormatter(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        return indent(remove_control_characters(self._mask(super().formatException(ei))), "  ")
+        return indent(strip_controls(self._mask(super().formatException(ei))), "  ")
 
 
 class _LogFile(RotatingFileHandler):

@@ -33,13 +33,12 @@ from echo_hf.pipeline.stage import (
     row_keys,
 )
 from echo_hf.reasons import Notice, Reject, Status
-from echo_hf.tables import POSTS, Column, Table, take_rows
+from echo_hf.tables import POSTS, Column, PostRow, Table, take_rows
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
     from echo_hf.pipeline.result import StageStats
 
-PostRow = Mapping[str, Any]
 ImageEntry = Mapping[str, Any]
 Put = Callable[[str, str], "str | Finding | None"]
 COUNTS = tuple(POSTS.schema.field("engagement").type.names)

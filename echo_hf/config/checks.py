@@ -336,7 +336,6 @@ def read_yaml(path: Path, kind: str, example: str) -> Any:
 
 
 def parse_yaml(text: str) -> Any:
-    """Parse YAML text."""
     try:
         value = yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader
         json.dumps(value, default=str, skipkeys=True)  # which refuses what holds itself

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -26,6 +26,7 @@ from echo_hf.config.checks import first_error
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Review
 from echo_hf.samples.extract import MAX_PROMPT, Quality
+from echo_hf.tables import Row
 
 Role = Literal["input", "output", "neither"]
 CutRole = Literal["input", "output"]
@@ -33,12 +34,9 @@ Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 PostUrl = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 SideLength = Annotated[int, Field(ge=0)]
 MAX_IMAGES = 1000
-
-
 # Letters that look blank: fillers of Hangul, and the empty pattern of Braille.
 BLANKS = "\u115f\u1160\u3164\uffa0\u2800"
 DecisionKind = Literal["keep", "remove", "flag", "edit", "withdraw"]
-Row = Mapping[str, Any]
 DECISIONS_FILE = "review.jsonl"
 LOCK_FILE = ".review.lock"
 MAX_WAIT_SECONDS = 60
@@ -71,12 +69,9 @@ def _check_area(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
 CropBox = Annotated[
     tuple[SideLength, SideLength, SideLength, SideLength], AfterValidator(_check_area)
 ]
-ReviewLine = Annotated[
-    str, StringConstraints(min_length=1, max_length=2000), AfterValidator(check_text)
-]
-PersonName = Annotated[
-    str, StringConstraints(min_length=1, max_length=100), AfterValidator(check_text)
-]
+CHECKED = AfterValidator(check_text)
+ReviewLine = Annotated[str, StringConstraints(min_length=1, max_length=2000), CHECKED]
+PersonName = Annotated[str, StringConstraints(min_length=1, max_length=100), CHECKED]
 
 
 class ChangeModel(BaseModel):
@@ -172,9 +167,7 @@ class Decision(BaseModel):
     id: ReviewLine
     sample_digest: ReviewLine  # before any change of a reviewer
     decision: DecisionKind
-    reasons: Annotated[
-        tuple[ReviewLine, ...], Field(max_length=100)
-    ]  # for which it was to be reviewed
+    reasons: Annotated[tuple[ReviewLine, ...], Field(max_length=100)]  # why it was reviewed
     doubts: Annotated[tuple[ReviewLine, ...], Field(max_length=100)] = ()  # removed if it is kept
     pictures: Annotated[tuple[ReviewLine, ...], Field(max_length=10_000)] = ()
     note: ReviewLine | None = None
@@ -300,9 +293,9 @@ def read_edit(provenance: str | None) -> str | None:
 
 def read_decisions(path: Path) -> ReviewDecisions:
     *lines, last = path.read_bytes().split(b"\n") if path.exists() else [b""]
-    log = [_decision(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
+    log = [_parse_decision(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
     if last.strip() and _is_complete(last):
-        log.append(_decision(last, f"{path}:{len(lines) + 1}"))
+        log.append(_parse_decision(last, f"{path}:{len(lines) + 1}"))
         last = b""
     cut = (len(lines) + 1,) if last.strip() else ()
     return ReviewDecisions({decision.id: decision for decision in log}, cut, tuple(log))
@@ -353,7 +346,7 @@ def _is_complete(line: bytes) -> bool:
     return True
 
 
-def _decision(line: bytes, place: str) -> Decision:
+def _parse_decision(line: bytes, place: str) -> Decision:
     try:
         return Decision.model_validate_json(line)
     except ValidationError as error:

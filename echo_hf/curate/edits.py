@@ -33,15 +33,13 @@ from echo_hf.pipeline.stage import RowIssue
 from echo_hf.reasons import Doubt, Notice, Status
 from echo_hf.samples.blanks import find_placeholders
 from echo_hf.samples.boxes import PixelBox, cut_box, get_inner_box, rotate_upright
-from echo_hf.samples.extract import Quality
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Finding, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, find_spans, text_digest
 from echo_hf.samples.tasks import decide_quality, find_doubts
+from echo_hf.tables import Row
 
-Row = Mapping[str, Any]
-TRASH = "Trash"
 IMAGE_ROLES = get_args(Role)
-QUALITIES = get_args(Quality)
 
 
 class PlacedImage(NamedTuple):
@@ -223,11 +221,8 @@ def _change_prompt(row: Row, context: Sequence[Row], new_prompt: str | None) -> 
     text = new_prompt.strip()
     edited = {**row, "prompt": text, "community_feedback": [], "provenance": None}
     spans = add_sources(edited, context)["prompt_spans"]
-    return {
-        "text": text,
-        "modified": not SpanIndex(texts_of(context)).contains(text),
-        "spans": tuple(spans),
-    }
+    is_modified = not SpanIndex(texts_of(context)).contains(text)
+    return {"text": text, "modified": is_modified, "spans": tuple(spans)}
 
 
 def _check_roles(
@@ -261,9 +256,9 @@ def _cut_crops(
     row: Row, edit: SampleEdit, images: ImageStore, others: Collection[str]
 ) -> tuple[CropsChange | None, list[bytes]]:
     boxes = [(role, tuple(box)) for role in (INPUT, OUTPUT) for box in row[f"{role}_bboxs"] or ()]
-    if edit.crops is None or sorted(boxes) == sorted(
-        (role, tuple(box)) for role, box in edit.crops
-    ):
+    if edit.crops is None:
+        return None, []
+    if sorted(boxes) == sorted((role, tuple(box)) for role, box in edit.crops):
         return None, []
     if row["screenshot"] is None:
         raise ReviewError(f"sample {row['id']!r} has no screenshot: there is nothing to cut")
@@ -280,10 +275,8 @@ def _cut_crops(
                 raise ReviewError(
                     f"box {list(box)} shows an image that another box or sample has: one of them"
                 )
-            cut_out[digest] = (
-                Crop.model_validate({"role": role, "box": box, "sha256": digest}),
-                data,
-            )
+            crop = Crop.model_validate({"role": role, "box": box, "sha256": digest})
+            cut_out[digest] = (crop, data)
     except ImageError as error:
         raise ReviewError(f"screenshot {row['screenshot']!r}: {error}") from None
     crops = tuple(crop for crop, _ in cut_out.values())
@@ -314,15 +307,14 @@ def apply_decisions(table: pa.Table, decisions: ReviewDecisions) -> ReviewedSamp
             continue
         (original,), changes = table.slice(number, 1).to_pylist(), decision.edits
         own_images = _list_own_images(original)
-        images = {digest for digest, count in owners.items() if count > (digest in own_images)}
-        edited_row, findings = apply_changes(original, changes, images)
+        # An image belongs to another sample if more samples than this one have it. The counts
+        # follow each edit: what one reviewer takes away, a later edit may use.
+        others = {digest for digest, count in owners.items() if count > (digest in own_images)}
+        edited_row, findings = apply_changes(original, changes, others)
         owners.subtract(own_images)
         owners.update(_list_own_images(edited_row))
-        record: dict[str, Any] = {
-            "digest": changes.fingerprint,
-            "changed": list(changes.changed_parts),
-        }
-        record |= {"reviewer": decision.reviewer, "at": decision.at}
+        record: dict[str, Any] = {"reviewer": decision.reviewer, "at": decision.at}
+        record |= {"digest": changes.fingerprint, "changed": list(changes.changed_parts)}
         earlier = json.loads(edited_row["provenance"] or "{}")
         edited_row["provenance"] = json.dumps({**earlier, "review": record}, sort_keys=True)
         edited[number] = edited_row

@@ -19,8 +19,10 @@ from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Failed, Notice
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Finding, Sample, add_provenance
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage
+from echo_hf.tables import Row
 
 MAX_COMMENTS = 64  # of one request
 MAX_KEYWORD_CHARACTERS = 60
@@ -44,7 +46,6 @@ MAX_TEXT = 4000
 MAX_TEXTS = 16_000  # of one request; a single comment is shorter
 VERDICTS: tuple[str, ...] = get_args(FeedbackVerdict)
 KEYWORD_VERDICTS = frozenset({"failure", "mixed"})
-TRASH = "Trash"
 
 
 class JudgedComment(BaseModel):
@@ -107,11 +108,10 @@ def split_comments(sample: Sample) -> list[list[CommentRow]]:
     comments = sample["community_feedback"]
     if not comments:
         return [[]]
-    author = {post["url"]: post["author"] for post in sample["context"]}
-    asker = author.get(sample["post_urls"][0])
-    texts = shorten_texts(
-        [post["feedback"] for post in comments], MAX_TEXT, MAX_TEXT * len(comments)
-    )
+    authors = {post["url"]: post["author"] for post in sample["context"]}
+    asker = authors.get(sample["post_urls"][0])
+    texts = [post["feedback"] for post in comments]
+    texts = shorten_texts(texts, MAX_TEXT, MAX_TEXT * len(comments))
     parts: list[list[CommentRow]] = [[]]
     room = MAX_TEXTS
     for number, (post, text) in enumerate(zip(comments, texts, strict=True)):
@@ -120,7 +120,7 @@ def split_comments(sample: Sample) -> list[list[CommentRow]]:
             parts.append([])
             room = MAX_TEXTS
         room -= length
-        by_author = asker is not None and author.get(post["post_url"]) == asker
+        by_author = asker is not None and authors.get(post["post_url"]) == asker
         parts[-1].append({"comment": number, "text": text, "by_author": by_author})
     return parts
 
@@ -197,15 +197,14 @@ class Feedback(SampleStage):
         requests = super()._build_requests(rows)
         for row_requests, row in zip(requests, rows, strict=True):
             if row_requests:
-                fields = {
-                    name: row_requests[0].inputs[name] for name in ("prompt", "inputs", "outputs")
-                }
+                inputs = row_requests[0].inputs
+                fields = {name: inputs[name] for name in ("prompt", "inputs", "outputs")}
                 phrase = Request(
                     self.name,
                     (opening, Message("user", (Text(quote_as_data("request", fields)),))),
                     PhraseAnswer,
                     self.phrase_tokens,
-                    {**fields, "target": row_requests[0].inputs["target"]},
+                    {**fields, "target": inputs["target"]},
                     tuple(row["post_urls"]),
                     row=row_requests[0].row,
                     part=len(row_requests),
@@ -217,11 +216,11 @@ class Feedback(SampleStage):
         self, inputs: Sequence[Row], answers: Sequence[list[BaseModel | Failure]]
     ) -> pa.Table:
         # Rules never answer phrases, so a later run with them could not complete the row.
-        reasons = (bool(answers) and getattr(answers[-1], "reason", None) for answers in answers)
-        completed = [
-            [*own[:-1], PhraseAnswer()] if reason is Failed.NEEDS_MODEL else own
-            for own, reason in zip(answers, reasons, strict=True)
-        ]
+        completed = []
+        for row_answers in answers:
+            last = row_answers[-1] if row_answers else None
+            needs_model = isinstance(last, Failure) and last.reason is Failed.NEEDS_MODEL
+            completed.append([*row_answers[:-1], PhraseAnswer()] if needs_model else row_answers)
         return super()._finish_rows(inputs, completed)
 
     def build_questions(self, row: Row) -> Iterator[RequestContent]:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from phonenumbers import Leniency, PhoneNumberMatcher
 from stdnum import iban, luhn
 
-from echo_hf._infra.atomic import find_complete_folder
+from echo_hf._infra.atomic import find_complete
 from echo_hf.config.checks import KEY_FORM
 from echo_hf.samples.extract import MAX_PROMPT
 
@@ -82,8 +82,6 @@ WORD = re.compile(r"\w+", re.ASCII)
 # A name has up to four words: "mira.bsky.social", "noor-k", "Noor K" of posts of one's own.
 MOST_WORDS = 4
 NOT_IN_WORDS = dict.fromkeys(ord(char) for char in map(chr, range(128)) if not char.isalnum())
-
-
 AuthorTest = Callable[[str], bool]  # whether a run knows an author of that name
 # Selects from the words of a text, in small letters, those that may begin an author's name.
 NameStarts = Callable[[str, Collection[str]], Collection[str]]
@@ -155,7 +153,8 @@ def find_accounts(
         run_text = run[0].lstrip(".+-")
         pieces += [" " * (run.end() - len(run_text) - copied_until), run_text]
         copied_until = run.end()
-    for match in (_make_finder().match("".join(pieces)) if pieces else None) or ():
+    addresses = "".join(pieces)
+    for match in (_make_finder().match(addresses) or ()) if addresses else ():
         is_address = match.schema == "mailto:"
         if is_address or _is_person(match.raw[1:], products):
             yield match.index, match.last_index, "e-mail" if is_address else "handle"
@@ -232,9 +231,8 @@ def join_name(name: str) -> str:
 
 def read_run_names(root: Path, shortest_word: int = MIN_WORD) -> frozenset[str]:
     try:
-        posts = pq.read_table(
-            find_complete_folder(root / "stages" / "collect") / "kept.parquet", columns=[AUTHOR]
-        )
+        folder = find_complete(root / "stages" / "collect")
+        posts = pq.read_table(folder / "kept.parquet", columns=[AUTHOR])
     except (OSError, pa.ArrowInvalid):
         return frozenset()  # `collect` has not run yet, or will write it anew
     return collect_names(posts[AUTHOR].unique().to_pylist(), shortest_word)
@@ -325,13 +323,12 @@ def find_personal_data(
         spans = _find(visible, products, is_author, beginnings)
         if not spans:  # as in most texts
             break
-        pieces = pieces or [
-            MaskedPiece(char, position, position + 1)
-            for position, char in enumerate(to_ascii(searched))
-        ]
-        pieces = list(
-            _mask_pieces(pieces, spans if nth < FINE_SEARCHES else _widen(spans, visible))
-        )
+        if not pieces:
+            pieces = [MaskedPiece(char, n, n + 1) for n, char in enumerate(to_ascii(searched))]
+        if nth >= FINE_SEARCHES:
+            spans = list(_widen(spans, visible))
+        # What is masked can leave something new beside it, so the text is searched again.
+        pieces = list(_mask_pieces(pieces, spans))
         visible = "".join(piece.visible for piece in pieces)
     places = [(piece.start, piece.end, piece.kind) for piece in pieces if piece.kind]
     if len(text) <= MAX_SEARCHED_CHARACTERS:

@@ -45,8 +45,9 @@ from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.images.metadata import MetadataKind, remove_metadata
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
-from echo_hf.pipeline.stage import Stage, StageRows, combine_fingerprints
+from echo_hf.pipeline.stage import Stage, StageRows, join_digests
 from echo_hf.reasons import Notice, Review, Status
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Sample, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
 
@@ -73,7 +74,6 @@ CLEANED_SAMPLES = Table(
         ),
     },
 )
-TRASH = "Trash"
 # Fields of a provenance with texts of people or models, at any depth.
 TEXT_FIELDS = frozenset({"earlier_prompt", "placeholder", "prompt_read", "template", "value"})
 
@@ -184,7 +184,7 @@ class Privacy(Stage):
         """Return what decides the result, with fingerprints of key, authors and libraries."""
         return {
             **super().describe(),
-            "authors": combine_fingerprints(*sorted(self.authors)) if self.authors else None,
+            "authors": join_digests(*sorted(self.authors)) if self.authors else None,
             "author_key": self.key.fingerprint if self.key else None,
             "libraries": {name: version(name) for name in LIBRARIES},
             "image_metadata": "keep" if self.images is None else f"strip, version {STRIPPER}",
@@ -213,10 +213,8 @@ class Privacy(Stage):
 
     def _prepare_row(self, sample: Sample, findings: list[Finding]) -> dict[str, Any]:
         names = {post["url"]: post["author"] for post in sample["context"]}
-        urls = [
-            sample["post_urls"][0],
-            *(post["post_url"] for post in sample["community_feedback"]),
-        ]
+        comment_urls = [comment["post_url"] for comment in sample["community_feedback"]]
+        urls = [sample["post_urls"][0], *comment_urls]
         if self.key is None and any(map(names.get, urls)):
             findings.append((Notice.NO_AUTHOR_KEY, None))
         nearby = NameFinder(map(join_name, collect_names(names.values(), MIN_NAME)))
@@ -240,7 +238,7 @@ class Privacy(Stage):
             return mask_text(text, spans)
 
         def mask_fields(part: dict[str, Any]) -> dict[str, Any]:
-            for name in () if TEXT_FIELDS.isdisjoint(part) else sorted(TEXT_FIELDS & part.keys()):
+            for name in sorted(TEXT_FIELDS & part.keys()):
                 if isinstance(part[name], str):
                     part[name] = mask(part[name], "provenance")
             return part
@@ -323,24 +321,19 @@ def _clean_sample(
             findings.extend((REMOVED_NOTICES[kind], digest) for kind in image.kinds)
     lists = {
         # Images that differed only in metadata are equal now.
-        name: list(
-            dict.fromkeys(cleaned.get(old_digest) or old_digest for old_digest in sample[name])
-        )
+        name: list(dict.fromkeys(cleaned.get(digest) or digest for digest in sample[name]))
         for name in ("input_images", "output_images")
     }
-    is_other = lists["input_images"] != sample["input_images"]
+    new_digest = sample["sample_digest"]
+    if lists["input_images"] != sample["input_images"]:
+        new_digest = sample_digest(sample["prompt"], lists["input_images"])
     return {
         **sample,
         **lists,
         "screenshot": cleaned.get(sample["screenshot"], sample["screenshot"]),
-        "sample_digest": sample_digest(sample["prompt"], lists["input_images"])
-        if is_other
-        else sample["sample_digest"],
+        "sample_digest": new_digest,
         "review": [*sample["review"], *reasons],
-        "cleaned_images": [
-            {"posted_sha256": old_digest, "sha256": cleaned_digest}
-            for old_digest, cleaned_digest in cleaned.items()
-        ],
+        "cleaned_images": [{"posted_sha256": old, "sha256": new} for old, new in cleaned.items()],
         "context": replace_with_cleaned(sample["context"], cleaned),
     }
 
@@ -349,15 +342,12 @@ def replace_with_cleaned(
     posts: Iterable[Mapping[str, Any]], cleaned: Mapping[str, str | None]
 ) -> list[dict[str, Any]]:
     """Return posts with their images replaced by the cleaned ones."""
+
+    def replace_image(image: Mapping[str, Any]) -> dict[str, Any]:
+        return {**image, "sha256": cleaned.get(image["sha256"], image["sha256"])}
+
     return [
-        {
-            **post,
-            "pictures": [
-                {**image, "sha256": cleaned.get(image["sha256"], image["sha256"])}
-                for image in post["pictures"] or ()
-            ],
-        }
-        for post in posts
+        {**post, "pictures": list(map(replace_image, post["pictures"] or ()))} for post in posts
     ]
 
 

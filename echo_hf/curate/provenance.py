@@ -17,12 +17,10 @@ from echo_hf.samples.spans import (
     span_sources,
     text_digest,
 )
+from echo_hf.tables import SampleRow
 
-SampleRow = Mapping[str, Any]
 ImageSourceRow = dict[str, Any]
 INPUT, OUTPUT, SCREENSHOT = "input", "output", "screenshot"
-
-
 NO_SOURCE = dict.fromkeys(("sha256", "role", "post_url", "url", "of", "box", "signature"))
 # Fields of a stage that hold no posted text: of the toolkit, the config, a guard's codes.
 TOOLKIT_FIELDS = frozenset(
@@ -124,18 +122,11 @@ def _format(data: Mapping[str, Any]) -> str:
 
 
 def _find_quotations(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:
-    quotable = {
-        stage: {
-            name: field_value
-            for name, field_value in stage_fields.items()
-            if name not in TOOLKIT_FIELDS
-        }
-        if isinstance(stage_fields, dict)
-        else stage_fields
-        for stage, stage_fields in data.items()
-        if stage != QUOTED
-    }
-    yield from (quotation for quotation in _list_strings(quotable) if quotation[1])
+    for path, text in _list_strings(data):
+        stage = str(path[0])
+        is_from_toolkit = isinstance(data[stage], dict) and path[1] in TOOLKIT_FIELDS
+        if text and stage != QUOTED and not is_from_toolkit:
+            yield path, text
 
 
 def _list_strings(value: Any, path: ValuePath = ()) -> list[tuple[ValuePath, str]]:

@@ -27,8 +27,10 @@ from echo_hf.pipeline.answers import Failure, RawText
 from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Notice
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Sample, add_provenance
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage
+from echo_hf.tables import Row
 
 HAZARD_BY_CODE = {hazard.value: hazard for hazard in NAMED_HAZARDS}
 NO_LABEL = "no label"
@@ -58,7 +60,6 @@ HAZARD_BY_CATEGORY = {
 }
 Label = Annotated[str, Field(max_length=MAX_LABEL_CHARACTERS)]
 MAX_GUARD_CHARACTERS = 4000  # of one request
-TRASH = "Trash"
 
 
 @dataclass(frozen=True)
@@ -170,9 +171,8 @@ def parse_categories(text: str) -> GuardVerdict | None:
 INSTRUCTED = GuardForm(
     "instructed", build_instructed_message, 256, prompt="safety", answer=SafetyAnswer
 )
-LLAMA_GUARD = GuardForm(
-    "llama_guard", build_plain_message, 64, parse_guard_words
-)  # 64 tokens hold all codes
+# 64 tokens hold all codes.
+LLAMA_GUARD = GuardForm("llama_guard", build_plain_message, 64, parse_guard_words)
 MODERATION = GuardForm("moderation", build_plain_message, 256, parse_categories, most_pictures=1)
 FORMS: Mapping[FormName, GuardForm] = {
     "llama_guard": LLAMA_GUARD,
@@ -297,12 +297,14 @@ class Safety(SampleStage):
 
     def _build_requests(self, rows: Sequence[Row]) -> list[list[Request]]:
         """Return one request for each input of each sample, answered in the guard's own way."""
-        guard, requests = self._guard, super()._build_requests(rows)
+        guard, requests_of_rows = self._guard, super()._build_requests(rows)
         if guard is INSTRUCTED:  # asked like any model
-            return requests
+            return requests_of_rows
         changes: dict[str, Any] = {"answer": None, "max_tokens": guard.max_tokens}
         changes["accepts"] = guard.accepts
-        return [[replace(request, **changes) for request in requests] for requests in requests]
+        return [
+            [replace(request, **changes) for request in requests] for requests in requests_of_rows
+        ]
 
     def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]

@@ -26,8 +26,8 @@ from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import (
     RowIssue,
     Stage,
-    combine_fingerprints,
     issue_rows,
+    join_digests,
     keep_rows,
     parent_lists,
 )
@@ -108,9 +108,8 @@ class Splits(Stage):
         original_rows = [decided_rows.get(row["id"], row) for row in rows]
         is_decided = [row["id"] in decided_rows for row in rows]
         for number in np.flatnonzero(is_decided):
-            rows[number]["doubts"] = self.decisions.open_doubts(
-                original_rows[number], rows[number]["doubts"]
-            )
+            doubts = rows[number]["doubts"]
+            rows[number]["doubts"] = self.decisions.open_doubts(original_rows[number], doubts)
         excluded = dict(_exclude(rows, _read_hazards(table)))
         places = self._assign_splits(rows, [row for row in range(len(rows)) if row not in excluded])
         removed = [row for row in places if self.decisions.removes(original_rows[row])]
@@ -177,7 +176,7 @@ class Splits(Stage):
         description: dict[str, Any] = {"decisions": decisions} if decisions else {}
         if any(decision.edits for decision in self.decisions.by_id.values()):
             description["products"] = sorted(self.products)
-            description["authors"] = combine_fingerprints(*sorted(self.authors))
+            description["authors"] = join_digests(*sorted(self.authors))
         return super().describe() | description
 
     @classmethod
@@ -214,10 +213,9 @@ class Splits(Stage):
         reasons = self.decisions.open_reasons(row, PERSONAL_DATA if spans == [] else ())
         last = self.decisions.by_id.get(row["id"])
         wrote = last and last.decision != "keep" and last.edits and last.edits.prompt
-        return [
-            *reasons,
-            *(PERSONAL_DATA if wrote and spans and not PERSONAL_DATA & {*reasons} else ()),
-        ]
+        if wrote and spans and not PERSONAL_DATA & {*reasons}:
+            reasons += PERSONAL_DATA
+        return reasons
 
     def _assign_splits(
         self, rows: list[dict[str, Any]], order: list[int]
@@ -233,16 +231,15 @@ class Splits(Stage):
         return places
 
     def _has_doubts(self, sample: dict[str, Any]) -> bool:
-        return SCREENSHOT_WHOLE in sample["doubts"] or (
-            self.doubts != "keep" and bool(sample["doubts"])
-        )
+        if self.doubts == "keep":
+            return SCREENSHOT_WHOLE in sample["doubts"]
+        return bool(sample["doubts"])
 
 
 def _read_rows(table: pa.Table, order: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]:
     """Yield the columns of each sample that are read here, in the order of the draw."""
-    narrow_table = take_rows(
-        table.select([name for name in COLUMNS if name in table.column_names]), order
-    )
+    names = [name for name in COLUMNS if name in table.column_names]
+    narrow_table = take_rows(table.select(names), order)
     columns = {name: _list_values(narrow_table[name]) for name in narrow_table.column_names}
     inputs = pc.greater(pc.list_value_length(table["input_images"]), 0)
     columns["has_inputs"] = inputs.take(pa.array(order)).to_pylist()

@@ -258,7 +258,7 @@ def engine_requirements() -> dict[str, EngineRequirements]:
     }
 
 
-def is_abstaining(signature: Mapping[str, Any] | None) -> bool:
+def abstains(signature: Mapping[str, Any] | None) -> bool:
     """Return whether the engine of a signature has no model and may leave requests unanswered."""
     kind = (signature or {}).get("kind", "")
     if not kind:
@@ -269,15 +269,15 @@ def is_abstaining(signature: Mapping[str, Any] | None) -> bool:
     return bool(is_known) and getattr(ENGINES.find(kind), "abstains", False)
 
 
-def check_engine_installed(kind: str, needed_by: str | None = None) -> None:
+def check_installed(kind: str, needed_by: str | None = None) -> None:
     """Raise with the install command where packages of an engine are missing."""
     requirements = ENGINES.facts(kind) or EngineRequirements()
     if chosen_kind := requirements.chooses and requirements.chooses():
-        check_engine_installed(chosen_kind, needed_by)
+        check_installed(chosen_kind, needed_by)
     requirements.check_installed(needed_by or f"engine {kind!r}")
 
 
-def check_sees_images(engine: Engine, sender: str) -> None:
+def check_vision(engine: Engine, sender: str) -> None:
     """Refuse an engine with a text-only model where images are sent."""
     if getattr(engine, "sees_images", None) is False:
         raise EngineError(
@@ -360,20 +360,23 @@ class RunEngines:
     def use(self, name: str) -> Engine:
         """Return the engine of this name, after another one's model was put to sleep or freed."""
         choice = self.choices[name]
-        if self._entered and self._entered[-1][0] == choice:
-            return self._entered[-1][1]
-        if self._entered:
-            last = self._entered[-1][1]
-            if not (hasattr(last, "sleep") and last.sleep()):
-                self._entered.pop()
-                last.__exit__(None, None, None)
-        for position, (entered_choice, _) in enumerate(self._entered):
-            if entered_choice == choice:
-                self._entered.append(self._entered.pop(position))
-                return self._entered[-1][1]
-        engine = self._place(make_engine(choice.kind, **choice.options), choice)
-        self._entered.append((choice, engine.__enter__()))
+        if not self._entered or self._entered[-1][0] != choice:
+            if self._entered:
+                self._put_aside(self._entered[-1][1])
+            slots = [number for number, entry in enumerate(self._entered) if entry[0] == choice]
+            if slots:
+                self._entered.append(self._entered.pop(slots[0]))
+            else:
+                engine = self._place(make_engine(choice.kind, **choice.options), choice)
+                self._entered.append((choice, engine.__enter__()))
         return self._entered[-1][1]
+
+    def _put_aside(self, engine: Engine) -> None:
+        """Let the last engine's model sleep, or close the engine if it cannot."""
+        sleep = getattr(engine, "sleep", None)
+        if sleep is None or not sleep():
+            self._entered.pop()
+            engine.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
         return self

@@ -15,12 +15,7 @@ from typing import Annotated, Any, Literal
 from PIL import Image
 from pydantic import Field, FilePath, StringConstraints
 
-from echo_hf._infra.worker_pool import (
-    WorkerFactory,
-    assign_gpus,
-    make_process_factories,
-    visible_gpus,
-)
+from echo_hf._infra.worker_pool import WorkerFactory, assign_gpus, make_processes, visible_gpus
 from echo_hf.config.checks import Devices, Section, StrictInt
 from echo_hf.engines.base import (
     Completion,
@@ -28,7 +23,7 @@ from echo_hf.engines.base import (
     ImageRef,
     Request,
     StreamingEngine,
-    check_engine_installed,
+    check_installed,
     read_options,
 )
 from echo_hf.engines.pixels import PixelBudget, pixel_budget, prepare_image_ref
@@ -270,9 +265,7 @@ class CheckpointEngine(StreamingEngine):
     def _make_worker_factories(self) -> list[WorkerFactory]:
         gpus = getattr(self.options, "tensor_parallel_size", 1)
         try:
-            return make_process_factories(
-                assign_gpus(self.options.devices or 1, visible_gpus(), gpus)
-            )
+            return make_processes(assign_gpus(self.options.devices or 1, visible_gpus(), gpus))
         except ValueError as error:
             raise EngineError(f"engine {self.kind!r}: devices is {error}") from None
 
@@ -308,5 +301,5 @@ class CheckpointEngine(StreamingEngine):
 
     @cached_property
     def _checkpoint(self) -> Checkpoint:
-        options, check_libraries = self.options, partial(check_engine_installed, self.kind)
+        options, check_libraries = self.options, partial(check_installed, self.kind)
         return find_checkpoint(options.model, options.revision, before_asking=check_libraries)

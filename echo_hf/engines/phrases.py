@@ -22,7 +22,7 @@ BLANKED = "".join(
 BLANKED = BLANKED.ljust(256)
 
 
-def straighten_quotes(text: str) -> str:
+def straighten(text: str) -> str:
     for apostrophe in APOSTROPHES:
         text = text.replace(apostrophe, "'")
     return text
@@ -42,7 +42,7 @@ def any_of_pattern(phrases: Iterable[str]) -> str:
 
 class Phrases:
     def __init__(self, phrases: Iterable[str]) -> None:
-        lower = {straighten_quotes(phrase).lower() for phrase in phrases}
+        lower = {straighten(phrase).lower() for phrase in phrases}
         self._words = frozenset(filter(WORD.fullmatch, lower))
         self._others = sorted(lower - self._words)
         self._spellings = frozenset(word for phrase in lower for word in WORD.findall(phrase))
@@ -56,7 +56,7 @@ class Phrases:
 
     def match(self, text: str) -> bool:
         """Return whether any phrase is in a text: as words, then longer ones by regex."""
-        lower, words = split_lower_words(text)
+        lower, words = lower_words(text)
         if not words.isdisjoint(self._words):
             return True
         is_hinted = not words.isdisjoint(self._hints)
@@ -65,13 +65,13 @@ class Phrases:
 
     def match_all(self, text: str) -> bool:
         """Return whether a text consists of phrases only; a single unknown word decides that."""
-        words = (match.group() for match in WORD.finditer(straighten_quotes(text).lower()))
+        words = (match.group() for match in WORD.finditer(straighten(text).lower()))
         return all(map(self._spellings.__contains__, words)) and not re.search(
             r"\w", self.pattern.sub(" ", text)
         )
 
     def remove_from(self, text: str) -> str:
-        return self.pattern.sub(" ", straighten_quotes(text)) if self.match(text) else text
+        return self.pattern.sub(" ", straighten(text)) if self.match(text) else text
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -83,8 +83,8 @@ class Phrases:
 
 
 @lru_cache(maxsize=32)
-def split_lower_words(text: str) -> tuple[str, frozenset[str]]:
-    lower = straighten_quotes(text).lower()
+def lower_words(text: str) -> tuple[str, frozenset[str]]:
+    lower = straighten(text).lower()
     if lower.isascii():
         return lower, frozenset(lower.encode().translate(BLANKED).decode().split())
     return lower, frozenset(WORD.findall(lower))

@@ -15,7 +15,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from echo_hf.engines.phrases import LETTER, read_words, straighten_quotes
+from echo_hf.engines.phrases import LETTER, read_words, straighten
 
 WORDS = Path(__file__).with_suffix(".yaml")
 GroupNames = frozenset[str]
@@ -103,7 +103,7 @@ def _find_groups(word: str) -> GroupNames:
 
 
 def _normalize(text: str) -> str:
-    return unicodedata.normalize("NFKC", straighten_quotes(text)).lower()
+    return unicodedata.normalize("NFKC", straighten(text)).lower()
 
 
 def _tokenize(clause: str) -> list[Token]:

@@ -18,13 +18,7 @@ from PIL import ImageOps
 from pydantic import ValidationError
 
 from echo_hf.engines.base import ABSTAINED, Completion, ModelFreeEngine, Request, register
-from echo_hf.engines.phrases import (
-    Phrases,
-    any_of_pattern,
-    read_words,
-    split_lower_words,
-    straighten_quotes,
-)
+from echo_hf.engines.phrases import Phrases, any_of_pattern, lower_words, read_words, straighten
 from echo_hf.engines.reference_images import QUOTED, asks_for_image, needs_image
 from echo_hf.images.loader import BadImageError, open_image
 from echo_hf.images.panes import find_runs
@@ -116,8 +110,8 @@ def _label_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]
 
 
 def _find_labels(text: str) -> Iterator[re.Match[str]]:
-    lower, (word, label, lead) = split_lower_words(text)[0], _label_patterns()
-    text, label_end = straighten_quotes(text), 0
+    lower, (word, label, lead) = lower_words(text)[0], _label_patterns()
+    text, label_end = straighten(text), 0
     aligned = len(lower) == len(text)  # a few letters have more than one small letter
     for start in (match.start() for match in word.finditer(lower)) if aligned else range(len(text)):
         match = label.match(text, start) if start >= label_end else None
@@ -155,7 +149,6 @@ def _is_image_request(prompt: str) -> bool:
 
 
 def _remove_prompts(text: str, prompts: Iterable[str]) -> str:
-    """Remove the labelled prompts from a text."""
     for prompt in prompts:
         text = text.replace(prompt, "\n")
     return text
@@ -170,7 +163,7 @@ def _clean_prompt(text: str) -> str:
     text = _strip_trailing_extra(remove_notes(text))
     body, _, last = text.rpartition("\n")
     if body.strip() and len(last) <= MAX_REMARK:
-        is_remark = _read_phrases("remark").pattern.match(straighten_quotes(last.strip()))
+        is_remark = _read_phrases("remark").pattern.match(straighten(last.strip()))
         text = _strip_trailing_extra(body) if is_remark else text
     if text[:1] in QUOTES:
         inside, _, tail = text[1:].partition(QUOTES[text[0]])
@@ -526,7 +519,7 @@ def find_verdict(text: str) -> tuple[str, str | None] | None:
     faults = [name for name in read_words(WORDS)["complaint"] if _has(text, "complaint", name)]
     if is_praised == bool(faults) or "?" in text or "？" in text or _is_order_to_reader(text):
         return None
-    tail = re.sub(r"(?<=\w)n't\b", " not", straighten_quotes(text))
+    tail = re.sub(r"(?<=\w)n't\b", " not", straighten(text))
     for name in faults:
         tail = _read_phrases("complaint", name).pattern.sub(" ", tail)
     if _has(tail, "unclear"):

@@ -36,7 +36,7 @@ from echo_hf.engines.base import (
     CompletionStream,
     Request,
     StreamingEngine,
-    check_engine_installed,
+    check_installed,
     read_options,
 )
 from echo_hf.engines.checkpoint import failed_completion
@@ -325,7 +325,7 @@ class ServerEngine(StreamingEngine):
         first = next(requests, None)
         if first is None:
             return
-        check_engine_installed(self.kind)
+        check_installed(self.kind)
         options, self._is_reached = self.options, False
         self._key = options.server.read_key(options.api_key_env, os.environ)
 

@@ -21,7 +21,7 @@ from echo_hf.engines.base import (
     Request,
     Text,
     Usage,
-    check_engine_installed,
+    check_installed,
     register,
 )
 from echo_hf.engines.checkpoint import (
@@ -241,7 +241,7 @@ class TransformersEngine(CheckpointEngine):
             yield from self._queue.answer_pool(ready)
 
     def _load(self) -> None:
-        check_engine_installed(KIND)
+        check_installed(KIND)
         if self._is_structured and importlib.util.find_spec(GRAMMAR) is None:
             raise MissingExtraError(f"structured: {GRAMMAR}", KIND)
         try:

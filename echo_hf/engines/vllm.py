@@ -26,7 +26,7 @@ from echo_hf.engines.base import (
     Request,
     Text,
     Usage,
-    check_engine_installed,
+    check_installed,
     register,
 )
 from echo_hf.engines.checkpoint import (
@@ -296,7 +296,7 @@ class VllmEngine(CheckpointEngine):
         return True
 
     def _load(self) -> None:
-        check_engine_installed(KIND)
+        check_installed(KIND)
         # Read when vLLM is imported: it says much, over the progress of the run.
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
         try:

@@ -25,7 +25,7 @@ from echo_hf._infra.text import escape_markdown, format_share, format_table, one
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.config.collection import Search
 from echo_hf.config.sections import Hazard
-from echo_hf.engines.base import is_abstaining
+from echo_hf.engines.base import abstains
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import (
     ALL,
@@ -78,7 +78,7 @@ def render_card(
         left_out_for={str(reason): reason.meaning for reason in LeftOut},
         engines=_group_engines(facts),
         models=models or released_models(None),
-        built_without_models=bool(engines) and all(map(is_abstaining, engines)),
+        built_without_models=bool(engines) and all(map(abstains, engines)),
         hazards={str(hazard): hazard.meaning for hazard in Hazard},
         leanings=_build_leanings(facts.measured),
         doubts={
@@ -97,7 +97,7 @@ def _group_engines(facts: ReleaseFacts) -> dict[str, list[str]]:
         if engine := origin.get("engine"):
             kind = engine.get("kind") or "an unnamed engine"
             name = f"{engine.get('model') or 'an unnamed model'} by {kind}"
-            name = f"{kind}, which is not a model" if is_abstaining(engine) else name
+            name = f"{kind}, which is not a model" if abstains(engine) else name
             found.setdefault(name, []).append(stage)
     return found
 
@@ -116,7 +116,7 @@ def read_template() -> jinja2.Template:
     )
     environment.filters |= {"md": escape_markdown, "n": "{:,}".format, "json": json.dumps}
     environment.filters |= {"fenced": fence_bibtex, "bibtex": escape_bibtex, "key": make_key}
-    environment.globals |= {"abstains": is_abstaining, "columns": list_columns}
+    environment.globals |= {"abstains": abstains, "columns": list_columns}
     environment.globals |= {"counted": format_counts, "made_by": describe_maker}
     found = next(path for path in paths if path.is_file())
     return environment.from_string(found.read_text("utf-8"))
@@ -263,7 +263,7 @@ def describe_maker(column: str, provenance: Mapping[str, Mapping[str, Any]]) -> 
     if stages and not ran:
         return f"nobody: this build has no `{'`, `'.join(stages)}`"
     if maker == BY_MODEL:
-        is_modelless = [is_abstaining(provenance[stage].get("engine")) for stage in ran]
+        is_modelless = [abstains(provenance[stage].get("engine")) for stage in ran]
         if all(is_modelless):
             maker = "plain rules or recorded answers instead of a model"
         elif any(is_modelless):
@@ -323,7 +323,6 @@ def escape_bibtex(text: object) -> str:
 
 
 def make_key(name: str) -> str:
-    """Make a BibTeX key of a name."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 

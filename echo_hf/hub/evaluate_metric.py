@@ -113,7 +113,6 @@ class EvaluateConfig:
 
     @property
     def meaning(self) -> Mapping[str, str]:
-        """Meaning of each column."""
         return IMAGE_MEANING if self.features is IMAGES else RATING_MEANING
 
     def check_options(self, options: Mapping[str, Any], *, is_whole: bool = False) -> None:

@@ -69,7 +69,7 @@ MATCH_ORDER = list(Match).index
 MAX_CAUSES = 5
 
 
-class RestoredPart(NamedTuple):
+class Restored(NamedTuple):
     """A restored text or image digest, how it matches, and why it stays left out."""
 
     value: str | None
@@ -82,7 +82,7 @@ class SampleMatch:
     """A sample's parts: prompt, feedback.<n>, provenance.<n>, or the role of an image and <n>."""
 
     id: str
-    parts: Mapping[str, RestoredPart]
+    parts: Mapping[str, Restored]
 
     @property
     def match(self) -> Match:
@@ -212,7 +212,7 @@ def _open_workplace(to: Path, *, keep: bool) -> Iterator[Path]:
 
 
 @dataclass
-class PostArchive:
+class Archive:
     """Posts and images at hand; `strips` removes metadata as the release did."""
 
     table: pa.Table
@@ -267,13 +267,13 @@ class PostArchive:
 
 def read_archive(
     posts: Sequence[PostsSource], images: ImageStore, *, strips: bool = False
-) -> PostArchive:
+) -> Archive:
     """Read files of posts as a build does, with the images beside them."""
     collected = run_stage(Collect(images), read_records(posts)).dataset
     if not len(collected):
         names = ", ".join(repr(str(entry.path or entry.source)) for entry in posts)
         raise SourceError(f"{names} holds no post: expected the posts that the release was made of")
-    archive = PostArchive(arrow_rows(run_stage(PostMerge(), collected).dataset), images, strips)
+    archive = Archive(arrow_rows(run_stage(PostMerge(), collected).dataset), images, strips)
     archive.add_fetched({})
     return archive
 
@@ -292,7 +292,7 @@ def take_in(folder: Path, digests: Collection[str], images: ImageStore, *, strip
                     images.put(data)
 
 
-def hydrate_sample(row: Row, archive: PostArchive) -> tuple[dict[str, Any], SampleMatch]:
+def hydrate_sample(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMatch]:
     """Restore everything possible in a dehydrated sample."""
     prompt = restore_text(row["prompt"], row["prompt_spans"], row["prompt_sha256"], archive)
     comments = row["community_feedback"] or []
@@ -311,7 +311,7 @@ def hydrate_sample(row: Row, archive: PostArchive) -> tuple[dict[str, Any], Samp
         texts_by_path = {path: text for path, text in restored.items() if text is not None}
         provenance = add_texts(provenance, texts_by_path)
     except SpanError as error:
-        texts = [RestoredPart(None, Match.DIFFERENT, str(error))]
+        texts = [Restored(None, Match.DIFFERENT, str(error))]
     images = restore_images(row, archive)
     parts = {"feedback": feedback, "provenance": texts, **images}
     numbered = {
@@ -348,39 +348,37 @@ def restore_text(
     present: str | None,
     spans: Iterable[Any] | None,
     sha256: str | None,
-    archive: PostArchive,
+    archive: Archive,
     sources: Sequence[SpanSource] = (),
-) -> RestoredPart:
+) -> Restored:
     """Restore a text from the posts that it quotes, unless an earlier run did."""
     if present is not None and text_digest(present) == sha256:
-        return RestoredPart(present, Match.EXACT)
+        return Restored(present, Match.EXACT)
     if spans is None or sha256 is None:
-        return RestoredPart(None, Match.MISSING, "nobody noted where it stands")
+        return Restored(None, Match.MISSING, "nobody noted where it stands")
     try:
         pieces = parse_spans(spans)
         if not pieces and sha256 != text_digest(""):
-            return RestoredPart(
-                None, Match.MISSING, "no words of posts: run the model again for it"
-            )
+            return Restored(None, Match.MISSING, "no words of posts: run the model again for it")
         urls = list(dict.fromkeys(span.post_url for span in pieces if span.post_url is not None))
         posts = {url: archive.find_post(url) for url in urls}
         lacking = next((url for url, post in posts.items() if post is None), None)
         if lacking is not None:
-            return RestoredPart(None, Match.MISSING, f"no post {lacking}")
+            return Restored(None, Match.MISSING, f"no post {lacking}")
         text = join_spans(pieces, [*sources, *span_sources(filter(None, posts.values()))])
     except SpanError as error:
-        return RestoredPart(None, Match.DIFFERENT, str(error))
+        return Restored(None, Match.DIFFERENT, str(error))
     if text_digest(text) != sha256:
-        return RestoredPart(None, Match.DIFFERENT, "other words stand there now")
-    return RestoredPart(text, Match.EXACT)
+        return Restored(None, Match.DIFFERENT, "other words stand there now")
+    return Restored(text, Match.EXACT)
 
 
-def restore_images(row: Row, archive: PostArchive) -> dict[str, list[RestoredPart]]:
+def restore_images(row: Row, archive: Archive) -> dict[str, list[Restored]]:
     """Find or cut out the images of a sample, by role."""
     entries: Sequence[Row] | None = row["picture_sources"]
     if entries is None:
-        return {"pictures": [RestoredPart(None, Match.MISSING, "nobody noted which images it has")]}
-    parts: dict[int, RestoredPart] = {}
+        return {"pictures": [Restored(None, Match.MISSING, "nobody noted which images it has")]}
+    parts: dict[int, Restored] = {}
     # Screenshots come before what is cut out of them.
     for number in sorted(range(len(entries)), key=lambda number: entries[number]["of"] is not None):
         entry = entries[number]
@@ -388,30 +386,28 @@ def restore_images(row: Row, archive: PostArchive) -> dict[str, list[RestoredPar
         shot = max(candidates, key=lambda index: parts[index].value is not None, default=None)
         try:
             if entry["sha256"] is None:
-                parts[number] = RestoredPart(None, Match.MISSING, "no digest was noted")
+                parts[number] = Restored(None, Match.MISSING, "no digest was noted")
             elif archive.images.path(entry["sha256"]).exists():
-                parts[number] = RestoredPart(entry["sha256"], Match.EXACT)
+                parts[number] = Restored(entry["sha256"], Match.EXACT)
             elif entry["of"] is None:
                 parts[number] = _copy(entry, entries, archive, list_images(row))
             elif shot is None or parts[shot].value is None:
                 match = Match.MISSING if shot is None else parts[shot].match
                 detail = f"its screenshot {entry['of']} stays left out"
-                parts[number] = RestoredPart(None, match, detail)
+                parts[number] = Restored(None, match, detail)
             else:
                 parts[number] = _crop(entry, archive, parts[shot], entries[shot]["signature"])
         except (ImageError, SpanError) as error:
-            parts[number] = RestoredPart(None, Match.DIFFERENT, str(error))
-    by_role: dict[str, list[RestoredPart]] = {role: [] for role in ROLE_COLUMNS}
+            parts[number] = Restored(None, Match.DIFFERENT, str(error))
+    by_role: dict[str, list[Restored]] = {role: [] for role in ROLE_COLUMNS}
     for number, entry in enumerate(entries):
         role = entry["role"]
-        wrong = RestoredPart(None, Match.DIFFERENT, f"{role!r} is not a role")
+        wrong = Restored(None, Match.DIFFERENT, f"{role!r} is not a role")
         by_role.get(role, by_role[OUTPUT]).append(parts[number] if role in by_role else wrong)
     return by_role
 
 
-def _copy(
-    entry: Row, entries: Iterable[Row], archive: PostArchive, nearby: Iterable[str]
-) -> RestoredPart:
+def _copy(entry: Row, entries: Iterable[Row], archive: Archive, nearby: Iterable[str]) -> Restored:
     """Find the nearest copy of an image, in its post or among the available ones."""
     others = {other["sha256"] for other in entries}
     copies = [
@@ -421,15 +417,13 @@ def _copy(
     if part := _nearest(entry["signature"], likely, archive):
         return part
     if copies:
-        return RestoredPart(None, Match.DIFFERENT, f"{entry['post_url']} shows another image")
+        return Restored(None, Match.DIFFERENT, f"{entry['post_url']} shows another image")
     if archive.find_post(entry["post_url"]) is None:
-        return RestoredPart(None, Match.MISSING, f"no post {entry['post_url']}")
-    return RestoredPart(None, Match.MISSING, f"no image of {entry['post_url']} is available")
+        return Restored(None, Match.MISSING, f"no post {entry['post_url']}")
+    return Restored(None, Match.MISSING, f"no image of {entry['post_url']} is available")
 
 
-def _nearest(
-    signature: str | None, digests: Iterable[str], archive: PostArchive
-) -> RestoredPart | None:
+def _nearest(signature: str | None, digests: Iterable[str], archive: Archive) -> Restored | None:
     """Return the copy nearest to the image; an edited one may be beside it."""
     distances: dict[str, float] = {}
     for digest in digests if signature is not None else ():
@@ -437,29 +431,25 @@ def _nearest(
             levels = measure_distance(archive.images.path(digest), signature or "")
             distances |= {} if levels is None else {digest: levels}
     return (
-        RestoredPart(min(distances, key=lambda digest: distances[digest]), Match.SAME_IMAGE)
+        Restored(min(distances, key=lambda digest: distances[digest]), Match.SAME_IMAGE)
         if distances
         else None
     )
 
 
-def _crop(
-    entry: Row, archive: PostArchive, shot: RestoredPart, signature: str | None
-) -> RestoredPart:
+def _crop(entry: Row, archive: Archive, shot: Restored, signature: str | None) -> Restored:
     """Cut an image out of its screenshot again."""
     image = rotate_upright(archive.images.open(str(shot.value)))
     if shot.match is not Match.EXACT and signature:
         size = read_signature(signature).size
         if size != image.size:
-            return RestoredPart(
-                None, Match.DIFFERENT, "its screenshot was of {} x {}".format(*size)
-            )
+            return Restored(None, Match.DIFFERENT, "its screenshot was of {} x {}".format(*size))
     sides = [side for side in entry["box"] or [] if side is not None]
     if len(sides) != 4:
         raise ImageError(f"box {str(entry['box'])[:80]} has no four sides")
     left, top, right, bottom = sides
     digest = archive.images.put(cut_box(image, (left, top, right, bottom)))
     if digest == entry["sha256"]:
-        return RestoredPart(digest, Match.EXACT)
+        return Restored(digest, Match.EXACT)
     part = _nearest(entry["signature"], [digest], archive)
-    return part or RestoredPart(None, Match.DIFFERENT, "another image stands in the box now")
+    return part or Restored(None, Match.DIFFERENT, "another image stands in the box now")

@@ -329,7 +329,6 @@ def render_leaderboard(
 
 
 def _summarize_tag(releases: Sequence[ScoredRelease], release: ScoredRelease) -> dict[str, Any]:
-    """Summarize a tag for the list of all."""
     return {
         "release": release,
         "samples": sum(map(len, release.samples.values())),

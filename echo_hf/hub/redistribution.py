@@ -43,7 +43,7 @@ from echo_hf.images.similarity import (
     match_colors,
 )
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, count_cores, run_in_forks
+from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, count_cores, fork_map
 from echo_hf.pipeline.stage import table_bytes
 from echo_hf.reasons import LeftOut
 from echo_hf.samples.spans import repeats_source, text_digest
@@ -310,9 +310,7 @@ def _iterate_dehydrated(
     if release.manifest.configs[config].rows < MIN_PARALLEL_ROWS:
         processes = 1
     parts = split_row_groups(release, config)
-    for _, outcome in run_in_forks(
-        lambda: process_part, parts, processes, f"samples of {config!r}"
-    ):
+    for _, outcome in fork_map(lambda: process_part, parts, processes, f"samples of {config!r}"):
         rows, noted, signed = outcome
         samples.add(noted)
         signatures |= signed

@@ -20,12 +20,7 @@ from datasets import Dataset, Features
 from datasets.table import MemoryMappedTable
 from datasets.table import Table as DatasetsTable
 
-from echo_hf._infra.atomic import (
-    find_complete_folder,
-    pause_garbage_collection,
-    replace_folder,
-    store_rows,
-)
+from echo_hf._infra.atomic import find_complete, pause_gc, replace_folder, store_rows
 from echo_hf._infra.parquet import open_parquet, read_footer, read_schema
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.config.runs import find_release
@@ -56,7 +51,7 @@ from echo_hf.hub.run_tables import released_models
 from echo_hf.images.embedded import check_embedded, read_embedded
 from echo_hf.images.loader import detect_format
 from echo_hf.images.store import DIGEST_PATTERN, ImageStore
-from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, run_in_forks
+from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, fork_map
 from echo_hf.pipeline.stage import table_bytes
 from echo_hf.pipeline.stage_runner import check_columns
 from echo_hf.tables import ADDED_COLUMNS, SAMPLES, Table, arrow_batches, get_rows
@@ -212,13 +207,13 @@ def check_ids(path: Path, names: Iterable[Any], known_ids: set[Any]) -> None:
 
 def read_release(path: Path, cache: Path | None = None) -> Release:
     """Open a release, without reading its rows."""
-    path = find_complete_folder(find_release(path.resolve()))
+    path = find_complete(find_release(path.resolve()))
     return Release(path, read_manifest(path), cache)
 
 
 def is_complete(path: Path) -> bool:
     """Return whether each listed file exists with its size; contents are not read."""
-    folder = find_complete_folder(find_release(path.resolve()))
+    folder = find_complete(find_release(path.resolve()))
     try:
         files = read_manifest(folder).files
         return all((folder / entry.path).stat().st_size == entry.bytes for entry in files)
@@ -228,7 +223,7 @@ def is_complete(path: Path) -> bool:
 
 def verify_release(path: Path, config: str | None = None) -> None:
     """Compare every file with the manifest; hidden files are ignored."""
-    folder = find_complete_folder(find_release(path.resolve()))
+    folder = find_complete(find_release(path.resolve()))
     manifest = read_manifest(folder)
     place = f"release {str(folder)!r}"
     if config is not None and config not in manifest.configs:
@@ -315,7 +310,7 @@ def _write_config(
     digests: list[bytes] = []
     images = dehydrated = loaded_bytes = 0
     shard_size, ids = shard_bytes, set[Any]()
-    with ExitStack() as stack, pause_garbage_collection():
+    with ExitStack() as stack, pause_gc():
         for group in _iterate_groups(
             name, dataset, store, min(BATCH_BYTES, shard_bytes), processes
         ):
@@ -378,9 +373,7 @@ def _iterate_groups(
     cells: dict[str, list[Any]] = {column: [] for column in table.images}
     group: list[bytes] = []
     images = size = 0
-    for start, outcome in run_in_forks(
-        lambda: digest_rows, starts, processes, f"release of {name!r}"
-    ):
+    for start, outcome in fork_map(lambda: digest_rows, starts, processes, f"release of {name!r}"):
         chunk, digests, sizes = pa.ipc.open_stream(outcome[0]).read_all(), *outcome[1:]
         digests_by_column = {column: chunk[column].to_pylist() for column in table.images}
         group_start = 0
@@ -479,7 +472,6 @@ def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 
 
 def read_release_facts(release: Release) -> ReleaseFacts:
-    """Read the facts that a release states."""
     manifest, stats = release.manifest, read_stats(release.path, release.manifest)
     # A manifest's keys are sorted; the counts are in the order of the stages.
     stages = [*filter(manifest.provenance.__contains__, stats.funnel), *manifest.provenance]

@@ -37,14 +37,14 @@ from echo_hf.judging.rate import (
     task_row,
     to_dataset,
 )
-from echo_hf.judging.run_tables import Row, read_applicability, read_table
+from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.session import JudgeRows, JudgeTask, JudgingResult
 from echo_hf.metrics.result import estimate_mean
 from echo_hf.reasons import NotAudited
 from echo_hf.scores.votes import count_votes, to_verdicts
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import find_evaluation_folder, get_benchmark, load_evaluation
-from echo_hf.tables import RATINGS
+from echo_hf.systems.benchmark import find_folder, get_benchmark, load_evaluation
+from echo_hf.tables import RATINGS, Row
 
 AUDIT_FILE = "audit.json"
 BOOTSTRAP_DRAWS = 1000
@@ -60,7 +60,7 @@ FailedAudits = Mapping[str, tuple[str, ...]]
 
 
 class Honeypot(StrEnum):
-    """What a judge is shown instead of an output: the values of `system` in an audit."""
+    """The kinds of images that a judge is shown instead of outputs; the `system` of an audit."""
 
     REAL = "real"  # the output itself, with which the others are compared
     BLANK = "blank"  # a plain gray image
@@ -102,7 +102,7 @@ def audit(
     if samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {DEFAULT_SAMPLES}")
     config = load_evaluation(config)
-    chosen, folder = judging.choose_judges(config, judges), find_evaluation_folder(config, runs)
+    chosen, folder = judging.choose_judges(config, judges), find_folder(config, runs)
     # Read first: a damaged file is reported before any judge is asked.
     numbers = {
         name: again + max((audit_round["number"] for audit_round in audit["rounds"]), default=0)
@@ -301,7 +301,7 @@ def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict
 
 
 class Audit(BaseModel):
-    """What scores read of a judge's audit."""
+    """The fields of a judge's audit that scores read."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -345,7 +345,7 @@ def read_failures(root: Path) -> FailedAudits:
     return {name: tuple(audit["failed"]) for name, audit in audits if audit["failed"]}
 
 
-def mark_failures(
+def add_failed(
     definition: Mapping[str, Any], judges: Iterable[str], failed: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
     """Add to a figure's definition which of its judges failed their audits."""

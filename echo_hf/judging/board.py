@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, make_table, say, show_table
+from echo_hf._infra.console import SEE_MORE, make_table, say, show_table
 from echo_hf._infra.text import (
     clean,
     format_interval,
@@ -95,7 +95,7 @@ def show_board(console: Console, path: Path) -> None:
     shown_judges = {judge for rated in boards for judge in rated[results["protocol"]]["per_judge"]}
     _show_metrics(console, columns, _read_models(results)[0], shown_judges)
     if remaining := _list_rest(notes, unmeasured):
-        say(console, f"{remaining}: {MORE_OPTION}, or the report", "dim")
+        say(console, f"{remaining}: {SEE_MORE}, or the report", "dim")
 
 
 def show_win_rates(console: Console, path: Path) -> str:
@@ -127,7 +127,7 @@ def _show_win_rates(console: Console, results: FigurePart) -> int:
         show_table(console, title, _board_table(boards, rated, systems), reasons)
     for rates in boards.values():
         remarks = [] if not any(rates["interval"].values()) else [*_list_reasons(rates)]
-        notes += len([*remarks, *describe_voted_samples(rates.get("definition", {}))])
+        notes += len([*remarks, *describe_votes(rates.get("definition", {}))])
     return notes
 
 
@@ -256,7 +256,7 @@ def show_scores(console: Console, path: Path) -> None:
             rates = rated[results["protocol"]]
             judges = ", ".join(judge_names(rates["per_judge"], results["failed_audit"], by_judge))
             title = f"{name}: win rate ({results['protocol']}), judged by {judges}"
-            notes = [*describe_voted_samples(rates.get("definition", {})), *_list_reasons(rates)]
+            notes = [*describe_votes(rates.get("definition", {})), *_list_reasons(rates)]
             uneven_rows = rated.get("uneven_coverage", ())  # missing in older files
             uneven = {row["system"] for row in uneven_rows}
             table = _split_table(rates, rated["tiers"]["tiers"], uneven, systems)
@@ -394,7 +394,7 @@ def _strength_table(strengths: FigurePart, anchors: FigurePart, systems: ModelsB
     return _system_table(strengths["strength"], systems, columns)
 
 
-def describe_voted_samples(definition: FigurePart) -> Iterator[str]:
+def describe_votes(definition: FigurePart) -> Iterator[str]:
     """Yield what win rates rest on where a judge rated only a part of the samples."""
     if estimate := definition.get("estimate"):
         rho2 = format_rounded(estimate["rho2"], 2)

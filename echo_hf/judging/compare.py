@@ -15,11 +15,10 @@ from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Request, Text
 from echo_hf.judging import rate
 from echo_hf.judging.rate import Explanation, JudgingStage, OutputsToRate
-from echo_hf.judging.run_tables import Row
 from echo_hf.judging.verdicts import read_choice
 from echo_hf.prompts import Prompt, fill_prompt, quote_as_data
 from echo_hf.reasons import Outcome, Unrated
-from echo_hf.tables import COMPARISONS, INTEGER, STRING, Column, Table
+from echo_hf.tables import COMPARISONS, INTEGER, STRING, Column, Row, Table
 
 PAIRWISE = "pairwise"
 ORDERS = ("ab", "ba")

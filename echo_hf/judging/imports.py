@@ -34,16 +34,15 @@ from echo_hf.judging.run_tables import (
     MAX_COUNT,
     BoundedFloat,
     HumanRow,
-    Row,
     read_records,
     read_table,
 )
 from echo_hf.judging.session import lock_judging, write_table
 from echo_hf.reasons import IgnoredRating, NotImported, Outcome, Reason, Unrated
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import find_evaluation_folder, get_benchmark, load_evaluation
+from echo_hf.systems.benchmark import find_folder, get_benchmark, load_evaluation
 from echo_hf.systems.files import read_bytes
-from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, TABLES, Table
+from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, TABLES, Row, Table
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
@@ -147,7 +146,7 @@ def import_judgements(
     config = load_evaluation(config)
     if not place.exists():
         raise RunError(f"{str(place)!r} does not exist: expected a file or folder to import")
-    reader, folder = READERS.find(format, "--format"), find_evaluation_folder(config, runs)
+    reader, folder = READERS.find(format, "--format"), find_folder(config, runs)
     (READERS.facts(format) or Requirements()).check_installed(f"format {format!r}")
     tasks = get_benchmark(config, folder).tasks(folder.images).tasks
     with lock_judging(folder.root):

@@ -54,7 +54,7 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.scores.estimate import compute_t_quantile
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import find_evaluation_folder, get_benchmark, load_evaluation
+from echo_hf.systems.benchmark import find_folder, get_benchmark, load_evaluation
 from echo_hf.tables import OUTPUTS
 
 RUBRICS: tuple[str, ...] = get_args(Rubric)
@@ -204,7 +204,7 @@ def judge(
             f"none of the judges rates by {', '.join(map(repr, selected))}: add it to `rubrics` of "
             f"one, such as rubrics: [overall, {selected[0]}]"
         )
-    folder = find_evaluation_folder(config, runs)
+    folder = find_folder(config, runs)
     outputs = read_outputs_to_rate(config, folder, limit)
 
     sent, engines, write = SentImages(folder.images), engines_of(chosen), write_ratings
@@ -242,7 +242,7 @@ def judge_pairs(
 ) -> JudgingResult:
     """Let judges choose between two outputs of a sample; stored answers are not asked for again."""
     config = load_evaluation(config)
-    chosen, folder = choose_judges(config, judges), find_evaluation_folder(config, runs)
+    chosen, folder = choose_judges(config, judges), find_folder(config, runs)
     outputs = read_outputs_to_rate(config, folder, limit)
 
     def build_questions(sent: SentImages) -> Iterator[JudgeTask]:
@@ -271,7 +271,7 @@ def judge_applicability(
             f"config {config.name!r} does not say who is asked which metrics fit: add, for "
             "example, `applicability: {engine: {kind: vllm, model: Qwen/Qwen2.5-VL-32B-Instruct}}`"
         )
-    folder = find_evaluation_folder(config, runs)
+    folder = find_folder(config, runs)
     tasks = get_benchmark(config, folder).tasks(folder.images, limit)
     samples = OutputsToRate({}, tasks.tasks, dict(tasks.left_out.items()))
 

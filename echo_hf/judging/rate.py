@@ -29,7 +29,6 @@ from echo_hf.errors import ConfigError, ImageError
 from echo_hf.hub.run_tables import find_left_out_reasons
 from echo_hf.images.loader import BadImageError, open_image
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.run_tables import Row
 from echo_hf.judging.verdicts import read_rating
 from echo_hf.metrics import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.answer_store import compute_request_keys
@@ -40,7 +39,7 @@ from echo_hf.reasons import BadImage, NotJudged, Outcome, Reason, Unrated
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import BenchmarkTasks
-from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, Table
+from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, Row, Table
 
 ValueT = TypeVar("ValueT")
 

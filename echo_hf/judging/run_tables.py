@@ -34,7 +34,7 @@ from echo_hf.scores.rating_table import read_outputs
 from echo_hf.scores.votes import PROTOCOLS
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark, get_benchmark, load_evaluation
-from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, Table
+from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, Row, Table
 
 # Columns that a table cannot do without; others are filled with a default or null.
 REQUIRED: Mapping[str, tuple[str, ...]] = {
@@ -118,7 +118,6 @@ VERDICT_COLUMNS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "ratings": ("rating", {"system": "output_sha256"}),
     "comparisons": ("winner", {"system_a": "output_a_sha256", "system_b": "output_b_sha256"}),
 }
-Row = Mapping[str, Any]
 OutputsByTask = Mapping[tuple[str, str], Row]  # by sample and system
 
 
@@ -266,8 +265,8 @@ def read_model_identities(
                     f"{' and '.join(models)}: expected one; give each a name of its own, or make "
                     "its rows again"
                 )
-    unknown = ModelIdentity()
-    return {name: stated.get(name) or configured.get(name, unknown) for name in sorted(names)}
+    unstated = ModelIdentity()
+    return {name: stated.get(name) or configured.get(name, unstated) for name in sorted(names)}
 
 
 MAX_COUNT = 2**31 - 1

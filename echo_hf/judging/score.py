@@ -21,13 +21,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, WeightsError
 from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, ResultRow
 from echo_hf.judging.anchors import Anchors, select_anchors
-from echo_hf.judging.audit import (
-    FailedAudits,
-    find_drift,
-    mark_failures,
-    read_audits,
-    read_failures,
-)
+from echo_hf.judging.audit import FailedAudits, add_failed, find_drift, read_audits, read_failures
 from echo_hf.judging.rate import read_flags
 from echo_hf.judging.run_tables import (
     UNKNOWN,
@@ -304,7 +298,7 @@ class ScoredRun:
         rows += [{**empty, "sample_id": name} for name in unrated]
         table, protocol = pa.Table.from_pylist(rows, RATINGS.schema), self.config.protocol
         result = metrics.text_rendering(table, system=system, protocol=protocol, n_boot=self.n_boot)
-        definition = mark_failures(result.definition, judges, self.failed)
+        definition = add_failed(result.definition, judges, self.failed)
         return replace(result, definition=definition), None
 
 
@@ -354,7 +348,7 @@ def score_win_rates(
     rates, results = dict[ProtocolName, scores.WinRate](), list[ResultRow]()
     for protocol_name in get_args(ProtocolName):
         rate = scores.win_rate(table, protocol=protocol_name, n_boot=n_boot)
-        definition = mark_failures(rate.definition, rate.per_judge, failed)
+        definition = add_failed(rate.definition, rate.per_judge, failed)
         rates[protocol_name] = rate = replace(rate, definition=definition)
         columns: dict[str, Any] = {"metric": METRIC, "protocol": protocol_name, "split": split}
         for row in make_board(rate):
@@ -393,7 +387,7 @@ def _people_rows(
     human: scores.HumanCorrected, split: str, failed: FailedAudits
 ) -> Iterator[ResultRow]:
     counts = {"ranked": human.ranked, "samples": human.samples}
-    definition = mark_failures({**human.definition, **counts}, human.definition["judges"], failed)
+    definition = add_failed({**human.definition, **counts}, human.definition["judges"], failed)
     columns: dict[str, Any] = {"metric": HUMAN_CORRECTED, "protocol": "corrected", "split": split}
     columns |= {"n": human.ranked, "coverage": coverage_of(human.ranked, human.samples)}
     for system, rate in human.win_rate.items():

@@ -22,13 +22,7 @@ from datasets import Dataset
 from echo_hf._infra.atomic import lock_file, replace_file
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
-from echo_hf.engines.base import (
-    Engine,
-    RunEngines,
-    check_engine_installed,
-    check_sees_images,
-    is_abstaining,
-)
+from echo_hf.engines.base import Engine, RunEngines, abstains, check_installed, check_vision
 from echo_hf.engines.planner import ExpectedCost, Range, RequestPlan, estimate_calls, find_prices
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.engines.prices import MILLION
@@ -42,7 +36,7 @@ from echo_hf.errors import (
 from echo_hf.judging.rate import PROVENANCE_STAGE
 from echo_hf.judging.run_tables import read_table
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import make_answer_source
+from echo_hf.pipeline.answers import as_source
 from echo_hf.pipeline.batch_inference import FillStats, fill, plan_requests
 from echo_hf.pipeline.progress import ALREADY_REPORTED, NullProgress, ProgressListener
 from echo_hf.pipeline.result import StageResult
@@ -76,7 +70,7 @@ class JudgeTask:
 
 @dataclass(frozen=True)
 class AskPlan:
-    """What it would take to ask a judge a question."""
+    """A plan of the calls that a question to a judge takes, with their cost."""
 
     judge: str
     rubric: str
@@ -108,7 +102,7 @@ class JudgeRows:
 
 @dataclass(frozen=True)
 class JudgingResult:
-    """What came of asking judges; after a dry run, what each would be asked."""
+    """The result of asking judges; after a dry run, the plans of their questions."""
 
     path: Path | None  # the table that was filled
     plans: tuple[AskPlan, ...] = ()
@@ -153,12 +147,12 @@ class JudgingSession:
     def engine(self, judge: str) -> Engine:
         """Return the engine of a judge; the model of the previous one is freed first."""
         engine = self.engines.use(judge)
-        if not engine.stored or is_abstaining(engine.signature()):
+        if not engine.stored or abstains(engine.signature()):
             raise JudgeError(
                 f"judge {judge!r}: engine {self.engines.choices[judge].kind!r} is not a model, or "
                 "keeps no answers: name one with a model that sees images"
             )
-        check_sees_images(engine, f"judge {judge!r}")
+        check_vision(engine, f"judge {judge!r}")
         if self.budget_usd is not None and None in find_prices(engine):
             raise JudgeError(
                 f"judge {judge!r} has no known price, so that no budget can be kept: give its "
@@ -183,7 +177,7 @@ class JudgingSession:
         """Check that all judges can be asked, before anything is spent."""
         for judge in judges:
             if not isinstance(self.engines.use(judge), PooledEngine):
-                check_engine_installed(self.engines.choices[judge].kind, f"judge {judge!r}")
+                check_installed(self.engines.choices[judge].kind, f"judge {judge!r}")
         self.folder.log_entry()
 
     @property
@@ -233,7 +227,7 @@ class JudgingSession:
         self, question: JudgeTask, rows: pa.Table, filled: FillStats, stopped: str | None
     ) -> JudgeRows:
         engine = self.engine(question.judge)
-        answers = make_answer_source(engine, self.store)
+        answers = as_source(engine, self.store)
         return JudgeRows(
             question.judge,
             question.rubric,

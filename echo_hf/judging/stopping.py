@@ -40,7 +40,7 @@ from echo_hf.scores.sequential import (
     get_pair_level,
 )
 from echo_hf.scores.votes import ProtocolName, count_votes, list_pairs
-from echo_hf.systems.benchmark import find_evaluation_folder, load_evaluation
+from echo_hf.systems.benchmark import find_folder, load_evaluation
 from echo_hf.tables import arrow_rows
 
 logger = logging.getLogger(__name__)
@@ -145,7 +145,7 @@ def judge_until_decided(
         )
     if not chosen:
         raise JudgeError(f"none of the judges rates by {OVERALL!r}, by which systems are compared")
-    folder, engines = find_evaluation_folder(config, runs), judging.engines_of(chosen)
+    folder, engines = find_folder(config, runs), judging.engines_of(chosen)
     to_rate, protocol = judging.read_outputs_to_rate(config, folder, limit), config.protocol
     splits = dict.fromkeys(task.split for task in to_rate.tasks)
     progress_list = [SplitProgress(split, to_rate, alpha, family) for split in splits]

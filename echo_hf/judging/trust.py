@@ -87,9 +87,9 @@ class Trust:
         coverage: Mapping[str, float | None],
         anchors: Anchors | None = None,
     ) -> Trust:
-        unknown = ModelIdentity()
-        judges = {name: models.judges.get(name, unknown).maker for name in table.judges}
-        systems = {name: models.systems.get(name, unknown).maker for name in table.systems}
+        unstated = ModelIdentity()
+        judges = {name: models.judges.get(name, unstated).maker for name in table.judges}
+        systems = {name: models.systems.get(name, unstated).maker for name in table.systems}
         left_out = scores.leave_one_judge_out(table, protocol=protocol)
         return cls(
             scores.self_preference(table, judges, systems, n_boot=n_boot),

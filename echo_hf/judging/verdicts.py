@@ -132,7 +132,5 @@ def _read_other_forms(text: str, *, has_requested: bool) -> Iterator[ParsedNumbe
 def _parse_number(match: re.Match[str]) -> ParsedNumber:
     groups = match.groupdict()
     is_final = bool(DECISIVE_WORDS & set((groups.get("label") or "").casefold().split()))
-    highest = groups["highest"]
-    return ParsedNumber(
-        float(groups["value"]), None if highest is None else float(highest), is_final
-    )
+    top = groups["highest"]
+    return ParsedNumber(float(groups["value"]), None if top is None else float(top), is_final)

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from echo_hf._infra.bootstrap import Interval, compute_interval, draw_weights
+from echo_hf._infra.bootstrap import Floats, Integers, Interval, compute_interval, draw_weights
 from echo_hf.errors import ScoreError
 from echo_hf.metrics.image_features import (
-    ProtocolName,
     SampleFeatures,
     check_protocol,
     common_fields,
@@ -23,9 +22,8 @@ from echo_hf.metrics.image_features import (
 )
 from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured, coverage_of, estimate_mean
 from echo_hf.reasons import MetricReason
+from echo_hf.scores.votes import ProtocolName
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 CHANNELS, LEVELS = 3, 256
 FIRST_LEVEL, LAST_LEVEL = 5, 250
 _EVERY_LEVEL = np.arange(LEVELS)

@@ -21,7 +21,6 @@ from echo_hf.errors import ScoreError, WeightsError
 from echo_hf.images.loader import decoding
 from echo_hf.metrics.image_features import (
     InputCache,
-    ProtocolName,
     SampleFeatures,
     check_protocol,
     common_fields,
@@ -38,6 +37,7 @@ from echo_hf.metrics.result import (
     module_versions,
 )
 from echo_hf.reasons import MetricReason
+from echo_hf.scores.votes import ProtocolName
 
 AURAFACE = "fal/AuraFace-v1"
 # What of a pack is needed: the other networks of AuraFace are half of its bytes.
@@ -200,7 +200,6 @@ class FaceReader:
         self.key = json.dumps(self.definition, sort_keys=True)
 
     def find_faces(self, levels: NDArray[np.uint8]) -> Faces:
-        """Find the faces of an image."""
         detected, failed = [], ""
         try:
             with self._turn, decoding:  # without the warning that aligning a face gives for each

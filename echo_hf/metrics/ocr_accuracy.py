@@ -225,7 +225,6 @@ def load_english() -> Vocabulary:
 
 
 def make_vocabulary(words: Collection[str]) -> Vocabulary:
-    """Make a vocabulary of the given words."""
     if isinstance(words, str) or not all(isinstance(word, str) for word in words):
         raise ScoreError("vocabulary holds something else than words: expected a list of strings")
     listed = frozenset(word.translate(APOSTROPHES).casefold() for word in words)

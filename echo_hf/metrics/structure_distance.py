@@ -22,7 +22,6 @@ from echo_hf.errors import EngineError, ScoreError, WeightsError, unknown
 from echo_hf.images.loader import ProcessGuard
 from echo_hf.metrics.image_features import (
     InputCache,
-    ProtocolName,
     SampleFeatures,
     check_protocol,
     common_fields,
@@ -39,6 +38,7 @@ from echo_hf.metrics.result import (
     make_mean_fields,
 )
 from echo_hf.reasons import MetricReason
+from echo_hf.scores.votes import ProtocolName
 
 if TYPE_CHECKING:
     import torch
@@ -185,7 +185,6 @@ def _find_files(options: VitOptions) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def _silence_transformers() -> Iterator[None]:
-    """Hide the progress bars and reports of transformers."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.metrics.image_features import ProtocolName, check_protocol
+from echo_hf.metrics.image_features import check_protocol
 from echo_hf.metrics.result import MetricResult, Unmeasured, get_versions, make_mean_fields
 from echo_hf.reasons import MetricReason
+from echo_hf.scores.votes import ProtocolName
 
 if TYPE_CHECKING:
     import pyarrow as pa

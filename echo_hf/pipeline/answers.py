@@ -99,7 +99,7 @@ class NoAnswers:
         return [parse(request, None, b"") for request in requests]
 
 
-def make_answer_source(engine: Engine, store: Store | None) -> AnswerSource:
+def as_source(engine: Engine, store: Store | None) -> AnswerSource:
     """Make the source of an engine's answers; its store is in memory where none is given."""
     if not engine.stored:
         return DirectAnswers(engine, engine.signature())

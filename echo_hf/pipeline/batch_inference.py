@@ -14,19 +14,11 @@ from datasets import Dataset
 from pydantic import BaseModel
 
 from echo_hf._infra.text import format_rate, pluralize
-from echo_hf.engines.base import (
-    Completion,
-    Engine,
-    Message,
-    Request,
-    Text,
-    Usage,
-    check_sees_images,
-)
+from echo_hf.engines.base import Completion, Engine, Message, Request, Text, Usage, check_vision
 from echo_hf.engines.planner import RequestPlan, extend_plan, plan_order
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import MAX_TRIES, Store, compute_request_keys
-from echo_hf.pipeline.answers import Failure, StoredAnswers, make_answer_source, parse
+from echo_hf.pipeline.answers import Failure, StoredAnswers, as_source, parse
 from echo_hf.pipeline.usable_answers import UsableAnswers
 from echo_hf.reasons import Failed, Reason
 from echo_hf.tables import arrow_batches
@@ -109,7 +101,6 @@ class FillStats:
         )
 
     def add_call(self, completion: Completion) -> None:
-        """Count a call of this run."""
         self.calls += 1
         self.usage = self.usage + completion.usage
         self.cost_usd = _add_costs(self.cost_usd, completion.cost_usd)
@@ -173,10 +164,10 @@ def fill(
     """
     stats, started = FillStats(), time.perf_counter()
     if stage.sends_images:
-        check_sees_images(engine, f"stage {stage.name!r}")
+        check_vision(engine, f"stage {stage.name!r}")
     if engine.stored:
         # What a stage asks may depend on who answers.
-        answering = stage.answered_by(make_answer_source(engine, store))
+        answering = stage.answered_by(as_source(engine, store))
         usable = UsableAnswers(answering, dataset if whole is None else whole, store)
         guard = None if keep_going else usable
         window = _Window(engine, store, stats, progress, should_stop, answering.unusable, guard)
@@ -195,7 +186,7 @@ def plan_requests(
     price = getattr(engine, "usd_per_million_prompt_tokens", None)
     planned, signature = RequestPlan(usd_per_million_prompt_tokens=price), engine.signature()
     handled: set[bytes] = set()
-    for requests in iterate_segments(stage.answered_by(make_answer_source(engine, store)), dataset):
+    for requests in iterate_segments(stage.answered_by(as_source(engine, store)), dataset):
         keys = compute_request_keys(signature, requests)
         fresh = {k: r for r, k in zip(requests, keys, strict=True) if k not in handled}
         handled.update(fresh)
@@ -342,12 +333,10 @@ class _Window:
         error = ""
         if isinstance(answer, Failure) and answer.reason is Failed.ENGINE_ERROR:
             error = "" if completion.text else completion.error or completion.finish_reason
-        if not error:
+        if error != self.last_error:
             self.errors_in_a_row = 0
-        elif error == self.last_error:
+        if error:
             self.errors_in_a_row += 1
-        else:
-            self.errors_in_a_row = 1
         self.last_error = error
         if self.errors_in_a_row >= MAX_EQUAL_ERRORS:
             raise EngineError(

@@ -21,7 +21,7 @@ from echo_hf.pipeline.stage import (
     CONTROL,
     ROWS_PER_READ,
     Stage,
-    combine_fingerprints,
+    join_digests,
     row_keys,
     table_bytes,
 )
@@ -95,7 +95,7 @@ def sort_rows(
     if issues.num_rows:
         positions = np.flatnonzero(is_kept.to_numpy(zero_copy_only=False))
         rows = rows.select(positions, new_fingerprint=mapped._fingerprint)
-    rows._fingerprint = combine_fingerprints(mapped._fingerprint, "kept")
+    rows._fingerprint = join_digests(mapped._fingerprint, "kept")
     rejects = _join_rows(stage, dataset, rejected, _sibling_file(file, "rejects"))
     quarantine = _join_rows(stage, dataset, quarantined, _sibling_file(file, "quarantine"))
     # With its features in the schema, and not beside it, datasets copies them once.
@@ -175,6 +175,4 @@ def _join_rows(stage: Stage, dataset: Dataset, issues: pa.Table, file: Path | No
 
 def _make_fingerprint(dataset: Dataset, issues: pa.Table) -> str:
     # datasets would pickle the whole table to make a fingerprint of its own.
-    return combine_fingerprints(
-        dataset._fingerprint, hashlib.sha256(table_bytes(issues)).hexdigest()
-    )
+    return join_digests(dataset._fingerprint, hashlib.sha256(table_bytes(issues)).hexdigest())

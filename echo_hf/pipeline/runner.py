@@ -33,7 +33,7 @@ from echo_hf.errors import RunError
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import StoredAnswers
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
-from echo_hf.pipeline.stage import BATCH_ROWS, ModelStage, Stage, combine_fingerprints, table_bytes
+from echo_hf.pipeline.stage import BATCH_ROWS, ModelStage, Stage, join_digests, table_bytes
 from echo_hf.tables import get_rows
 
 ItemT = TypeVar("ItemT")
@@ -111,7 +111,7 @@ class LocalRunner(Runner):
             # A table as it is would be sent with all that it is a slice of.
             return lambda numbers: table_bytes(own_stage(select_rows(dataset, numbers)))
 
-        for chunk, buffer in run_in_forks(
+        for chunk, buffer in fork_map(
             start_worker, batches, self.processes, f"stage {stage.name!r}"
         ):
             yield pa.ipc.open_stream(buffer).read_all()
@@ -121,7 +121,7 @@ class LocalRunner(Runner):
             self.watch.report_progress(stage.name, done, rate_text, len(dataset))
 
 
-def run_in_forks(
+def fork_map(
     begin: Callable[[], Callable[[ItemT], ResultT]],
     items: Iterable[ItemT],
     processes: int,
@@ -215,7 +215,7 @@ def store_result(
         table: Table = MemoryMappedTable.from_file(str(file))
     else:
         table = store_rows(tables, stage.features.arrow_schema, file)
-    return Dataset(table, fingerprint=combine_fingerprints(dataset._fingerprint, stage.digest()))
+    return Dataset(table, fingerprint=join_digests(dataset._fingerprint, stage.digest()))
 
 
 LOCAL = LocalRunner()

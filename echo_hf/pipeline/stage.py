@@ -19,16 +19,10 @@ import pyarrow.compute as pc
 from datasets import Dataset, Features, List, Value
 from pydantic import BaseModel
 
-from echo_hf.engines.base import Engine, Request, check_sees_images
+from echo_hf.engines.base import Engine, Request, check_vision
 from echo_hf.errors import TableError
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import (
-    AnswerSource,
-    Failure,
-    NoAnswers,
-    StoredAnswers,
-    make_answer_source,
-)
+from echo_hf.pipeline.answers import AnswerSource, Failure, NoAnswers, StoredAnswers, as_source
 from echo_hf.pipeline.batch_inference import AskedAnswers
 from echo_hf.prompts import Prompt
 from echo_hf.reasons import Reason, Status
@@ -56,7 +50,7 @@ CONTROL_SCHEMA = CONTROL.arrow_schema.remove_metadata()
 KEY_SEPARATOR = "\x1f"
 
 
-def combine_fingerprints(*parts: str) -> str:
+def join_digests(*parts: str) -> str:
     """Return a dataset fingerprint that depends on all parts and nothing else."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
 
@@ -174,7 +168,7 @@ class Stage(ABC):
             "batch_size": max(len(dataset), 1) if self.whole else BATCH_ROWS,
             "features": self.features,
             "remove_columns": dataset.column_names,
-            "new_fingerprint": combine_fingerprints(dataset._fingerprint, self.digest()),
+            "new_fingerprint": join_digests(dataset._fingerprint, self.digest()),
             "desc": self.name,
         }
 
@@ -221,8 +215,8 @@ class ModelStage(Stage):
     def __post_init__(self, engine: Engine | None, store: Store | None) -> None:
         if engine is not None:
             if self.sends_images:
-                check_sees_images(engine, f"stage {self.name!r}")
-            answers = make_answer_source(engine, store)
+                check_vision(engine, f"stage {self.name!r}")
+            answers = as_source(engine, store)
             if isinstance(answers, StoredAnswers):
                 answers = AskedAnswers(answers.store, answers.signature, engine)
             object.__setattr__(self, "answers", answers)

@@ -15,7 +15,7 @@ from datasets import Dataset
 from echo_hf.engines.base import Engine, Request
 from echo_hf.errors import TableError, UnusableAnswersError
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
-from echo_hf.pipeline.answers import make_answer_source
+from echo_hf.pipeline.answers import as_source
 from echo_hf.pipeline.batch_inference import (
     AskedAnswers,
     FillStats,
@@ -25,7 +25,7 @@ from echo_hf.pipeline.batch_inference import (
 )
 from echo_hf.pipeline.result import StageResult, read_keys, sort_rows
 from echo_hf.pipeline.runner import LOCAL, Runner
-from echo_hf.pipeline.stage import ModelStage, Stage, combine_fingerprints, compute_fingerprint
+from echo_hf.pipeline.stage import ModelStage, Stage, compute_fingerprint, join_digests
 from echo_hf.pipeline.usable_answers import UsableAnswers, signature_of
 from echo_hf.reasons import UNUSABLE, Failed, Reason, Status
 from echo_hf.tables import Table, arrow_rows
@@ -80,13 +80,13 @@ def run_stage(
             engine, store = stage.answers.engine, stage.answers.store
         if engine is not None:
             store = Store(":memory:") if store is None else store
-            stage = stage.answered_by(make_answer_source(engine, store))
+            stage = stage.answered_by(as_source(engine, store))
     file = None
     if cache_dir is not None:
         cache_dir.mkdir(parents=True, exist_ok=True)
         # With its columns, of which another version may have had others.
         schema = str(stage.outputs.schema)
-        fingerprint = combine_fingerprints(dataset._fingerprint, stage.digest(), schema)
+        fingerprint = join_digests(dataset._fingerprint, stage.digest(), schema)
         file = cache_dir / f"{stage.name}-{fingerprint}.arrow"
     mapped = None if anew else _read_cached(runner, stage, dataset, file)
     failed = dataset if mapped is None else _select_failed(stage, dataset, mapped)
@@ -138,7 +138,7 @@ def iterate_keyed_requests(
     """Yield the requests of stages with stored answers and their keys, without asking."""
     for (stage, engine), dataset in zip(stages, inputs, strict=False):
         if isinstance(stage, ModelStage) and engine is not None and engine.stored:
-            answering = stage.answered_by(make_answer_source(engine, store))
+            answering = stage.answered_by(as_source(engine, store))
             for requests in iterate_segments(answering, dataset):
                 yield from zip(
                     compute_request_keys(engine.signature(), requests), requests, strict=True
@@ -161,7 +161,7 @@ def _map_rows(
     runner: Runner, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool = False
 ) -> Dataset:
     if not len(dataset):
-        fingerprint = combine_fingerprints(dataset._fingerprint, stage.digest())
+        fingerprint = join_digests(dataset._fingerprint, stage.digest())
         return Dataset(stage.features.arrow_schema.empty_table(), fingerprint=fingerprint)
     computed = anew or file is None or not file.exists()
     mapped = runner.map_rows(stage, dataset, file, anew=anew)
@@ -181,7 +181,7 @@ def _map_rows(
         )
         if content_file is not None and not is_current:
             content_file.write_text(content)
-        mapped._fingerprint = combine_fingerprints(mapped._fingerprint, content)
+        mapped._fingerprint = join_digests(mapped._fingerprint, content)
     return mapped
 
 

@@ -14,7 +14,7 @@ from datasets import Dataset
 from echo_hf.engines.base import Completion, Engine, ImageRef, Request, Text
 from echo_hf.images.loader import open_image
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import Failure, make_answer_source, parse
+from echo_hf.pipeline.answers import Failure, as_source, parse
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.tables import arrow_batches
 
@@ -80,13 +80,10 @@ def take_requests(stage: ModelStage, dataset: Dataset, engine: Engine, count: in
                 yield from row_requests
 
     with closing(Store(":memory:")) as store:
-        return list(
-            islice(list_requests(stage.answered_by(make_answer_source(engine, store))), count)
-        )
+        return list(islice(list_requests(stage.answered_by(as_source(engine, store))), count))
 
 
 def send_trial(stage: ModelStage, request: Request, engine: Engine, who: str) -> Trial:
-    """Send a request to an engine."""
     began = time.perf_counter()
     completion = dict(engine.stream([request])).get(0, NO_ANSWER)
     seconds = time.perf_counter() - began

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from echo_hf._infra.console import MORE_OPTION, say
+from echo_hf._infra.console import SEE_MORE, say
 from echo_hf._infra.text import clean
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.runs import find_runs_folder, relative_to_cwd
@@ -129,7 +129,7 @@ def _show_summary(console: Console, run: Path, record: Mapping[str, Any]) -> Non
     say(console, "next    echo-hf init benchmark mine     a config for your own posts and engine")
     say(console, "        echo-hf init comparison mine    a config that compares your own images")
     if lacks:
-        say(console, f"{lacks}: {MORE_OPTION}", "dim")
+        say(console, f"{lacks}: {SEE_MORE}", "dim")
 
 
 def _read_stats(run: Path, stage: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from datasets import Dataset
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import EvaluationBase, ImageSize, JudgeConfig
-from echo_hf.engines.base import ImageRef, check_engine_installed
+from echo_hf.engines.base import ImageRef, check_installed
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import ExpectedCost
 from echo_hf.errors import GenerationError, JudgeError
@@ -49,12 +49,7 @@ from echo_hf.reasons import Outcome, count_unusable
 from echo_hf.report.report import report
 from echo_hf.scores.win_rate import make_board
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import (
-    BenchmarkTasks,
-    find_evaluation_folder,
-    get_benchmark,
-    load_evaluation,
-)
+from echo_hf.systems.benchmark import BenchmarkTasks, find_folder, get_benchmark, load_evaluation
 from echo_hf.systems.generate import GenerationSummary, generate_outputs
 from echo_hf.tables import OUTPUTS
 
@@ -168,7 +163,7 @@ def evaluate_systems(
     """
     config = load_evaluation(config)
     chosen = choose_judges(config, judges) if config.judges or judges else []
-    watch, engines = watch or NullProgress(), _choose_engines(config, chosen)
+    watch, engines = watch or NullProgress(), _map_engines(config, chosen)
     check_gpu_memory(engines, estimates=dry_run)
     options: Any = {"budget_usd": budget_usd, "again": again}
     summary = generate_outputs(config, runs, systems, limit, dry_run=True, **options)
@@ -189,7 +184,7 @@ def evaluate_systems(
     if dry_run:
         return Evaluation(Dataset(BOARD.empty_table()), None, None, plan, stopped=summary.stopped)
     for judge, engine in engines.items() if config.runner.kind == "local" else ():
-        check_engine_installed(engine.kind, f"judge {judge!r}")  # before anything is spent
+        check_installed(engine.kind, f"judge {judge!r}")  # before anything is spent
     summary = generate_outputs(config, runs, systems, limit, **options, watch=watch)
     if summary.stopped and not any(counts.get(Outcome.OK) for counts in summary.outcomes.values()):
         raise GenerationError("; ".join(summary.stopped))
@@ -199,7 +194,7 @@ def evaluate_systems(
     cost_usd, spent, stopped = summary.cost_usd or 0.0, summary.spent, [*summary.stopped]
     if engines:
         budget = None if budget_usd is None else max(budget_usd - cost_usd, 0.0)
-        folder = find_evaluation_folder(config, runs)
+        folder = find_folder(config, runs)
         options = {"again": again, "keep_going": keep_going}
         with open_session(folder, engines, budget, watch, config.runner, **options) as session:
             for judged in _run_judges(session, config, chosen, limit):
@@ -225,9 +220,7 @@ def _describe_failures(table: JudgeRows) -> str:
     return message
 
 
-def _choose_engines(
-    config: EvaluationBase, judges: Sequence[JudgeConfig]
-) -> dict[str, EngineChoice]:
+def _map_engines(config: EvaluationBase, judges: Sequence[JudgeConfig]) -> dict[str, EngineChoice]:
     """Return the engine of each judge, and of the question which metrics fit."""
     engines = {APPLICABILITY: config.applicability.engine} if config.applicability else {}
     return {**engines, **{judge.name: judge.engine for judge in judges}}
@@ -249,7 +242,7 @@ def _plan_work(
     for plan in summary.plans:
         figures = len(plan.todo), plan.stored, plan.expected, stand_ins.get(plan.system)
         planned.append(PlannedWork(plan.system, "images", *figures))
-    if not (engines := _choose_engines(config, judges)):
+    if not (engines := _map_engines(config, judges)):
         return tuple(planned)
     stand_ins = {judge.name: judge.answered_by.in_place_of for judge in judges}
     with TemporaryDirectory() as aside:

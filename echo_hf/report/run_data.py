@@ -18,6 +18,7 @@ import pyarrow as pa
 from PIL import Image
 from pydantic import Field
 
+from echo_hf._infra.bootstrap import Floats, Integers
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
 from echo_hf.config.loading import Config
@@ -34,7 +35,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import read_audits
 from echo_hf.judging.run_tables import read_run
 from echo_hf.judging.score import AGREEMENT_FILE
-from echo_hf.metrics.color_shift import CHANNELS, LEVELS, Floats, Integers, compute_histograms
+from echo_hf.metrics.color_shift import CHANNELS, LEVELS, compute_histograms
 from echo_hf.metrics.image_features import map_in_order
 from echo_hf.metrics.result import MetricResult
 from echo_hf.metrics.text_rendering import TextRenderingResult

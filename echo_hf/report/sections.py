@@ -12,12 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from echo_hf.judging.board import (
-    SIGNIFICANCE_LEVEL,
-    TEST_NAMES,
-    describe_voted_samples,
-    judge_names,
-)
+from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_votes, judge_names
 from echo_hf.metrics import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
 from echo_hf.report.analysis.result import PREVIOUS
@@ -103,7 +98,7 @@ def build_board(data: RunData) -> Markup:
             judges = ", ".join(judge_names(rates.per_judge, {}, data.results.judge_models))
             decisions = details.win_rate.decisions if details.win_rate else None
             notes = [f"Judged by {judges}.", _describe(rates, details)]
-            notes += [f"Here {sentence}." for sentence in describe_voted_samples(rates.definition)]
+            notes += [f"Here {sentence}." for sentence in describe_votes(rates.definition)]
             notes += _list_reasons(rates)
             if decisions:
                 notes.append(f"{decisions.summary.capitalize()}.")
@@ -307,7 +302,7 @@ def build_people(data: RunData) -> Markup | None:
     merged = data.agreement.merged
     procedure, (compared, taus) = PROCEDURES[merged.protocol], _list_taus(merged)
     tests = merged.people.tests.get(procedure.test, ())
-    p_values = [getattr(test, procedure.adjusted) for test in tests]
+    adjusted_p = attrgetter(procedure.adjusted)
     return render(
         "people.html.jinja",
         found=merged,
@@ -315,7 +310,7 @@ def build_people(data: RunData) -> Markup | None:
         procedure=procedure,
         names=TEST_NAMES,
         tests=tests,
-        differing=[p for p in p_values if p < SIGNIFICANCE_LEVEL],
+        differing=[test for test in tests if adjusted_p(test) < SIGNIFICANCE_LEVEL],
         taus=taus,
         compared=compared,
         tau_heads=_heads("breakable", compared),

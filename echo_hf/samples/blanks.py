@@ -182,7 +182,6 @@ class BlankCandidate:
 
     @property
     def is_box(self) -> bool:
-        """Whether it is a box to tick."""
         return self.inner in {"", "x", "X"} and self.begins_line
 
 
@@ -215,9 +214,9 @@ def _is_empty_blank(piece: BlankCandidate) -> bool:
 def _is_square_blank(piece: BlankCandidate) -> bool:
     if piece.is_box or not piece.inner:
         return not (piece.is_box or piece.text.strip("[]［］ \t"))
-    return not (
-        piece.is_link or PROMPT_WEIGHT.search(piece.body) or _is_list(piece)
-    ) and _is_enclosed_blank(piece)
+    if piece.is_link or PROMPT_WEIGHT.search(piece.body) or _is_list(piece):
+        return False
+    return _is_enclosed_blank(piece)
 
 
 def _is_list(piece: BlankCandidate) -> bool:
@@ -292,10 +291,8 @@ def _is_latin(letter: str) -> bool:
 def _is_enclosed_blank(piece: BlankCandidate) -> bool:
     inner = piece.inner
     # A pictograph counts as content: many templates have one as an example.
-    signs = any(
-        unicodedata.category(character) == "So" or character.isalpha() for character in inner
-    )
-    if not signs or len(inner.split()) > MAX_INNER_WORDS:
+    has_content = any(unicodedata.category(sign) == "So" or sign.isalpha() for sign in inner)
+    if not has_content or len(inner.split()) > MAX_INNER_WORDS:
         return False
     inner_text = inner.strip().lower()
     if SUPPLIED_IMAGE.search(inner_text) and not ALTERNATIVE.search(inner_text):

@@ -12,15 +12,14 @@ from typing import Any, Literal
 
 from PIL import Image, ImageOps
 
-from echo_hf.engines.base import is_abstaining
+from echo_hf.engines.base import abstains
 from echo_hf.engines.checkpoint import model_family
 from echo_hf.engines.pixels import FAMILY_BUDGETS, fit_size, pixel_budget
 from echo_hf.errors import ImageError
-from echo_hf.images.loader import open_image
+from echo_hf.images.loader import PixelSize, open_image
 from echo_hf.reasons import Notice
 from echo_hf.samples.sample import Finding
 
-PixelSize = tuple[int, int]
 Box = tuple[float, float, float, float]
 PixelBox = tuple[int, int, int, int]
 BoxNumbers = Sequence[float]
@@ -147,7 +146,7 @@ def choose_engine_frames(
     signature: Mapping[str, Any], convention: str = AUTO, family: str | None = None
 ) -> EngineFrames:
     """Return how the engine with this signature sends images and names places in them."""
-    if is_abstaining(signature):  # it gets no image: places are pixels of the file
+    if abstains(signature):  # it gets no image: places are pixels of the file
         return EngineFrames(Convention.ABS_RESIZED)
     model = str(signature.get("model") or "")
     family = family or model_family(model)
@@ -160,10 +159,10 @@ def choose_engine_frames(
     if not isinstance(rule, list | tuple) or len(rule) != 3 or None in rule[:2]:
         blind = family is not None and chosen is Convention.ABS_RESIZED
         return EngineFrames(chosen or ASSUMED, is_assumed=chosen is None, is_blind=blind)
-    factor, low, high = rule
+    factor, min_pixels, max_pixels = rule
     # With a given pixel budget, families with the same factor resize alike.
     alike = next((name for name, own in FAMILY_BUDGETS.items() if own.factor == factor), None)
-    return EngineFrames(chosen or ASSUMED, alike, low, high, chosen is None)
+    return EngineFrames(chosen or ASSUMED, alike, min_pixels, max_pixels, chosen is None)
 
 
 def format_box(numbers: Iterable[float]) -> str:
@@ -224,9 +223,9 @@ def sort_boxes(boxes: Sequence[PixelBox]) -> list[PixelBox]:
 
 
 def intersection(box: PixelBox, other: PixelBox) -> int:
-    wide = min(box[2], other[2]) - max(box[0], other[0])
-    high = min(box[3], other[3]) - max(box[1], other[1])
-    return max(wide, 0) * max(high, 0)
+    width = min(box[2], other[2]) - max(box[0], other[0])
+    height = min(box[3], other[3]) - max(box[1], other[1])
+    return max(width, 0) * max(height, 0)
 
 
 def intersection_over_union(box: PixelBox, other: PixelBox) -> float:
@@ -290,9 +289,8 @@ def cut_box(image: Image.Image, box: PixelBox, inset: int = 0) -> bytes:
         )
     part = image.crop((left, top, right, bottom))
     # Keep only what changes how it looks: other metadata may be private.
-    part.info = {
-        name: part.info[name] for name in ("icc_profile", "transparency") if name in part.info
-    }
+    names = ("icc_profile", "transparency")
+    part.info = {name: part.info[name] for name in names if name in part.info}
     buffer = io.BytesIO()
     part.save(buffer, "PNG", compress_level=PNG_COMPRESSION)
     return buffer.getvalue()

@@ -24,8 +24,8 @@ from echo_hf.prompts import quote_as_data
 from echo_hf.reasons import Notice, Reject
 from echo_hf.samples.sample import Finding, context_of, sample_digest, sample_ids, texts_of
 from echo_hf.samples.spans import SpanIndex, find_span_start, squeeze
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
-from echo_hf.tables import THREADS, Table
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage
+from echo_hf.tables import THREADS, PostRow, Row, Table
 
 MAX_PROMPT = 12_000
 MAX_FEEDBACK_CHARACTERS = 4000
@@ -33,7 +33,8 @@ MAX_POSTS = 256  # of one request
 MAX_SAMPLES = MAX_POSTS
 
 Quality = Literal["Benchmark", "Analysis", "Trash"]
-BEST_FIRST: tuple[str, ...] = get_args(Quality)
+QUALITIES: tuple[str, ...] = get_args(Quality)  # best first
+TRASH = "Trash"  # what no later stage is asked about
 # Mentions, links, and characters shown as emoji (digits and some letters can be).
 NON_WORDS = re.compile(
     r"@[\w.@-]+|(?:https?://|www\.|pic\.twitter\.com/)\S*|.\ufe0f\u20e3?|[0-9]\u20e3"
@@ -64,27 +65,24 @@ class ExtractAnswer(BaseModel):
     samples: Annotated[list[SampleAnswer], Field(max_length=MAX_SAMPLES)]
 
 
-PostRow = Mapping[str, Any]
-
-
 def render_posts(posts: Sequence[PostRow], max_characters: int) -> list[dict[str, Any]]:
     """Return posts as a model is shown them: whole where all fit, else the long ones cut."""
     authors: dict[str, int] = {}
-    rendered_posts = [
-        {
+    rendered_posts = []
+    for number, post in enumerate(posts):
+        author, images = post["author"], post["pictures"] or []
+        if author:  # numbered in the order of the posts
+            author = f"author {authors.setdefault(author, len(authors) + 1)}"
+        rendered_post = {
             "number": number,
             "parent": post["parent"],
-            "author": post["author"]
-            and f"author {authors.setdefault(post['author'], len(authors) + 1)}",
+            "author": author,
             "text": post["text"],
-            "pictures": len(post["pictures"] or []),
-            "alt_texts": [
-                image["alt_text"] for image in post["pictures"] or [] if image["alt_text"]
-            ],
+            "pictures": len(images),
+            "alt_texts": [image["alt_text"] for image in images if image["alt_text"]],
             "missing": post["missing"],
         }
-        for number, post in enumerate(posts)
-    ]
+        rendered_posts.append(rendered_post)
     if _fits(rendered_posts, max_characters):
         return rendered_posts
     return [_shorten_post(post, (max_characters - 2) // 4) for post in rendered_posts]
@@ -116,9 +114,8 @@ def split_thread(posts: Sequence[PostRow], max_characters: int) -> list[list[int
         ancestors, number = list[int](), piece[0]
         while (number := posts[number]["parent"]) >= 0:
             ancestors.append(number)
-        parts.append(
-            sorted({*common, *_select_fitting(ancestors, sizes, max_characters // 4), *piece})
-        )
+        fitting = _select_fitting(ancestors, sizes, max_characters // 4)
+        parts.append(sorted({*common, *fitting, *piece}))
     return parts
 
 
@@ -220,7 +217,7 @@ class ThreadDrafts:
         for draft in self._drafts:
             if MARK.search(draft.prompt):
                 self._note(Notice.SHORTENED_PROMPT, self.posts[draft.primary]["url"])
-                draft.quality = max(draft.quality, "Analysis", key=BEST_FIRST.index)
+                draft.quality = max(draft.quality, "Analysis", key=QUALITIES.index)
         return list(self._drafts)
 
     def _merge_draft(
@@ -237,7 +234,7 @@ class ThreadDrafts:
             return new
         match = [*alike, *same_start][0]
         earlier[:] = [draft for draft in earlier if draft is not match]
-        match.quality = min(match.quality, new.quality, key=BEST_FIRST.index)
+        match.quality = min(match.quality, new.quality, key=QUALITIES.index)
         return match
 
     def _adopt_wordless(self) -> None:
@@ -253,15 +250,11 @@ class ThreadDrafts:
     def _assign_images(self) -> None:
         owner_of: dict[str, SampleDraft] = {}
         for draft in self._drafts:
-            image_digests = (
-                image["sha256"] for n in draft.owned for image in self.posts[n]["pictures"] or []
-            )
-            digests = [digest for digest in dict.fromkeys(image_digests) if digest]
-            draft.images = [
-                digest for digest in digests if owner_of.setdefault(digest, draft) is draft
-            ]
-            for digest in digests:
-                if owner_of[digest] is not draft:
+            images = (image for n in draft.owned for image in self.posts[n]["pictures"] or [])
+            for digest in filter(None, dict.fromkeys(image["sha256"] for image in images)):
+                if owner_of.setdefault(digest, draft) is draft:
+                    draft.images.append(digest)
+                else:
                     self._note(Notice.IMAGE_USED_TWICE, digest)
 
     def _add_posts(self, draft: SampleDraft, numbers: Sequence[int]) -> None:
@@ -327,11 +320,9 @@ class Extract(SampleStage):
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """Say the share of each quality (section 4: 20 % and 66 %)."""
-        counts = stats["extract"]
-        shares = [
-            f"{format_share(counts.tally.get(name, 0), counts.kept)} {name}" for name in BEST_FIRST
-        ]
-        return f"{counts.kept:,} samples extracted: {', '.join(shares)}"
+        tally, kept = stats["extract"].tally, stats["extract"].kept
+        shares = [f"{format_share(tally.get(name, 0), kept)} {name}" for name in QUALITIES]
+        return f"{kept:,} samples extracted: {', '.join(shares)}"
 
     def build_questions(self, row: Row) -> Iterator[RequestContent]:
         """Yield the thread, whole or in parts."""

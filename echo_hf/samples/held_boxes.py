@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from echo_hf.images.loader import PixelSize
 from echo_hf.samples.boxes import (
     BoxNumbers,
     CheckedBoxes,
     Convention,
     EngineFrames,
     Frame,
-    PixelSize,
     convert_boxes,
 )
 from echo_hf.samples.sample import Sample, read_provenance
@@ -34,7 +34,7 @@ class StoredBoxes:
     """The boxes of an answer, with the numbers as they were answered.
 
     Attributes:
-        asked: The convention that the model was told.
+        asked_convention: The convention that the model was told.
         inputs: Around images that went in.
         outputs: Around those that came out.
         original: Width and height of the screenshot.

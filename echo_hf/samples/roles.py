@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from echo_hf._infra.text import MARK
-from echo_hf.engines.base import ImageRef, Message, Request, Text, is_abstaining
+from echo_hf.engines.base import ImageRef, Message, Request, Text, abstains
 from echo_hf.engines.reference_images import mentions_image
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
@@ -20,9 +20,10 @@ from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Doubt, Failed, Notice
 from echo_hf.samples.blanks import find_placeholders
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Finding, add_provenance
 from echo_hf.samples.sheets import move_sheet
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage, sum_columns
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage, sum_columns
 from echo_hf.samples.tasks import (
     AbsentImageAnswer,
     AssignedTasks,
@@ -38,8 +39,8 @@ from echo_hf.samples.tasks import (
     own_images,
     split_images,
 )
+from echo_hf.tables import Row
 
-TRASH = "Trash"
 ABSENT_SCHEMA = AbsentImageAnswer.model_json_schema()
 Answer = BaseModel | Failure
 
@@ -122,19 +123,15 @@ class Roles(SampleStage):
             for row, row_requests in zip(rows, requests, strict=True)
             if row["quality"] == "Benchmark" and _may_start_from_image(row)
         ]
-        raw = iter(
-            self.answers.read(
-                [request for _, row_requests in candidates for request in row_requests]
-            )
-        )
+        sent = [request for _, row_requests in candidates for request in row_requests]
+        stored = iter(self.answers.read(sent))
         opening = Message("system", (Text(self.absent_prompt.text),))
         for row, row_requests in candidates:
-            answers = [next(raw) for _ in row_requests]
+            answers = [next(stored) for _ in row_requests]
             if self.is_lost(row, answers) or not self._may_lack_input(row, answers):
                 continue
-            parts, fields, urls = self._question(
-                row, next(iter(self._split(row)), make_part(row, ()))
-            )
+            first_part = next(iter(self._split(row)), make_part(row, ()))
+            parts, fields, urls = self._question(row, first_part)
             facts = {name: fields[name] for name in ("prompt", "posts", "pictures")}
             request = Request(
                 self.name,
@@ -155,7 +152,7 @@ class Roles(SampleStage):
 
     def _read_assignment(self, row: Row, answers: Sequence[Answer]) -> AssignedTasks:
         digests = [image.sha256 for image in own_images(row)]
-        assignment = AssignedTasks(row["prompt"], digests, is_abstaining(self._signature))
+        assignment = AssignedTasks(row["prompt"], digests, abstains(self._signature))
         for part, answer in zip(self._split(row), answers, strict=False):
             if isinstance(answer, RolesAnswer):
                 assignment.add(answer, part)
@@ -167,10 +164,11 @@ class Roles(SampleStage):
 
     def _finish_rows(self, inputs: Sequence[Row], answers: Sequence[list[Answer]]) -> pa.Table:
         # An engine without a model may leave the last question to the words of the prompt.
-        kept = [
-            [*own[:count], *(answer for answer in own[count:] if not _needs_model(answer))]
-            for own, count in zip(answers, (len(self._split(row)) for row in inputs), strict=True)
-        ]
+        kept = []
+        for row, row_answers in zip(inputs, answers, strict=True):
+            count = len(self._split(row))
+            last = [answer for answer in row_answers[count:] if not _needs_model(answer)]
+            kept.append([*row_answers[:count], *last])
         return super()._finish_rows(inputs, kept)
 
     def finish_row(

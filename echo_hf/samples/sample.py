@@ -11,11 +11,10 @@ from typing import Any
 from datasets import List, Value
 
 from echo_hf.reasons import Notice, Reject
-from echo_hf.tables import LINKED_IMAGES, SAMPLES, Column, Table
+from echo_hf.tables import LINKED_IMAGES, SAMPLES, Column, PostRow, Table
 
 ID_ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 ID_CHARACTERS = 22
-PostRow = Mapping[str, Any]
 Sample = Mapping[str, Any]
 Finding = tuple[Notice | Reject, str | None]
 SAMPLES_IN_CONTEXT = Table(
@@ -74,10 +73,9 @@ def own_post_positions(sample: Sample) -> list[int]:
 def texts_of(posts: Sequence[PostRow]) -> list[str]:
     """Return the texts of posts, and the descriptions of their images."""
     texts = [post["text"] or "" for post in posts]
-    return [
-        *texts,
-        *(image["alt_text"] or "" for post in posts for image in post["pictures"] or []),
-    ]
+    for post in posts:
+        texts += [image["alt_text"] or "" for image in post["pictures"] or []]
+    return texts
 
 
 def read_provenance(sample: Sample, stage: str) -> dict[str, Any]:
@@ -87,9 +85,8 @@ def read_provenance(sample: Sample, stage: str) -> dict[str, Any]:
 
 
 def add_provenance(sample: Sample, stage: str, record: Mapping[str, Any]) -> str:
-    return json.dumps(
-        {**json.loads(sample["provenance"]), stage: record}, sort_keys=True, default=str
-    )
+    stages = {**json.loads(sample["provenance"]), stage: record}
+    return json.dumps(stages, sort_keys=True, default=str)
 
 
 def context_of(

@@ -40,8 +40,9 @@ from echo_hf.samples.held_boxes import StoredBoxes
 from echo_hf.samples.sample import Finding, Sample, add_provenance, sample_digest, texts_of
 from echo_hf.samples.sheets import is_suspected, restore_output
 from echo_hf.samples.spans import SpanIndex, squeeze
-from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage, sum_columns
+from echo_hf.samples.stage import RequestContent, RowResult, SampleStage, sum_columns
 from echo_hf.samples.tasks import find_doubts
+from echo_hf.tables import Row
 
 MAX_BOXES = 32
 MAX_SHOWN_PROMPT = 6000  # no window shows more at a time; longer answers are accepted
@@ -158,9 +159,7 @@ class Screenshots(SampleStage):
 
     def describe(self) -> dict[str, Any]:
         """Return everything that decides the result, with the words that ask for boxes."""
-        coordinates = {
-            str(convention): BOX_INSTRUCTIONS[convention] for convention in BOX_INSTRUCTIONS
-        }
+        coordinates = {str(name): instructions for name, instructions in BOX_INSTRUCTIONS.items()}
         return {**super().describe(), "coordinates": coordinates, "suspected": SUSPECTED_SHEET_NOTE}
 
     def build_questions(self, row: Row) -> Iterator[RequestContent]:

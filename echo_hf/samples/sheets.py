@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from echo_hf.engines.base import is_abstaining
+from echo_hf.engines.base import abstains
 from echo_hf.errors import ImageError
 from echo_hf.images.panes import Layout, detect_layout
 from echo_hf.images.store import ImageStore
@@ -24,13 +24,12 @@ def move_sheet(
 
     All are doubted where no model was asked: `screenshots` then has none to ask either.
     """
-    sheets = {
-        image: layout for image in row["output_images"] if (layout := _find_layout(images, image))
-    }
+    layouts = {image: _find_layout(images, image) for image in row["output_images"]}
+    sheets = {image: layout for image, layout in layouts.items() if layout}
     if not sheets:
         return row
     findings += [(Notice.SEVERAL_IMAGES, f"{layout}: {image}") for image, layout in sheets.items()]
-    if row["screenshot"] is None and not is_abstaining(made_by["engine"]):
+    if row["screenshot"] is None and not abstains(made_by["engine"]):
         sheet = next(iter(sheets))
         del sheets[sheet]
         outputs = [image for image in row["output_images"] if image != sheet]

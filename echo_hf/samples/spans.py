@@ -48,42 +48,36 @@ class SpanIndex:
 
     @cached_property
     def _text_tokens(self) -> list[tuple[list[str], list[int]]]:
-        matches = [list(TOKEN.finditer(text)) for text in self.texts]
-        return [
-            ([match.group() for match in text_matches], [match.start() for match in text_matches])
-            for text_matches in matches
-        ]
+        texts = [list(TOKEN.finditer(text)) for text in self.texts]
+        return [([token[0] for token in text], [token.start() for token in text]) for text in texts]
 
     def split_prompt(self, prompt: str) -> list[TokenRun | None]:
         """Split a prompt into the longest runs, greedily from its start; null for a lone token."""
         tokens, at = TOKEN.findall(prompt), 0
-        places_of: dict[tuple[str, ...], list[TokenPosition]] = {
-            gram: [] for gram in self._iterate_grams(tokens)
-        }
+        places_of: dict[tuple[str, ...], list[TokenPosition]]
+        places_of = {gram: [] for gram in self._iterate_grams(tokens)}
         for number, (text_tokens, _) in enumerate(self._text_tokens):
             for place, gram in enumerate(self._iterate_grams(text_tokens)):
                 if gram in places_of and len(places_of[gram]) < MAX_PLACES:
                     places_of[gram].append((number, place))
-        spans: list[TokenRun | None] = []
+        runs: list[TokenRun | None] = []
         while at < len(tokens):
-            places, length = (
-                places_of.get(tuple(tokens[at : at + self.min_tokens]), []),
-                self.min_tokens,
-            )
+            length = self.min_tokens
+            places = places_of.get(tuple(tokens[at : at + length]), [])
+            # Lengthen the run as long as one of its places goes on like the prompt.
             while places and at + length < len(tokens):
-                longer = [
-                    spot for spot in places if self._matches_at(spot, length, tokens[at + length])
-                ]
+                token = tokens[at + length]
+                longer = [place for place in places if self._matches_at(place, length, token)]
                 if not longer:
                     break
                 places, length = longer, length + 1
             if places:
                 number, start = places[0]
-                spans.append(TokenRun(length, number, self._text_tokens[number][1][start]))
+                runs.append(TokenRun(length, number, self._text_tokens[number][1][start]))
             else:
-                spans.append(None)
+                runs.append(None)
             at += length if places else 1
-        return spans
+        return runs
 
     def contains(self, prompt: str) -> bool:
         """Return whether a prompt is made of runs of the texts."""
@@ -91,8 +85,8 @@ class SpanIndex:
             return False
         if any(squeeze(prompt) in squeeze(text) for text in self.texts):
             return True
-        spans = self.split_prompt(prompt)
-        return len(spans) <= MAX_SPANS and all(spans)
+        runs = self.split_prompt(prompt)
+        return len(runs) <= MAX_SPANS and all(runs)
 
     def _matches_at(self, place: TokenPosition, offset: int, token: str) -> bool:
         tokens, at = self._text_tokens[place[0]][0], place[1] + offset
@@ -106,8 +100,8 @@ def find_span_start(prompt: str, text: str) -> int:
     """Return where a prompt's longest run stands in the text of its post; -1 if nowhere."""
     start = text.find(prompt) if prompt else -1
     if start < 0:
-        spans = [span for span in SpanIndex([text]).split_prompt(prompt) if span]
-        start = max(spans, key=lambda span: span.tokens).start if spans else -1
+        runs = [run for run in SpanIndex([text]).split_prompt(prompt) if run]
+        start = max(runs, key=lambda run: run.tokens).start if runs else -1
     return start
 
 
@@ -146,10 +140,10 @@ def parse_spans(rows: Iterable[Any]) -> list[SourceSpan]:
     """Parse spans from a table or JSON, which anybody may have written."""
     spans = []
     for row in rows:
-        has_fields = isinstance(row, Mapping) and set(row) == set(FIELD_TYPES)
-        if not has_fields or any(
-            type(row[name]) not in (kind, NoneType) for name, kind in FIELD_TYPES.items()
-        ):
+        fits = isinstance(row, Mapping) and set(row) == set(FIELD_TYPES)
+        for name, kind in FIELD_TYPES.items():
+            fits = fits and type(row[name]) in (kind, NoneType)
+        if not fits:
             raise SpanError(f"{str(row)[:80]!r} is not a span, expected {', '.join(FIELD_TYPES)}")
         spans.append(SourceSpan(**row))
     return spans
@@ -172,13 +166,11 @@ def find_spans(text: str, sources: Sequence[SpanSource]) -> tuple[SourceSpan, ..
     if at < len(text):
         spans.append(SourceSpan(text=text[at:]))
     inserted_texts = [MASK.sub(" ", span.text) for span in spans if span.text is not None]
-    words = [len(_list_words(inserted_text)) for inserted_text in inserted_texts]
+    words = [len(_list_words(inserted)) for inserted in inserted_texts]
+    sizes = [len(squeeze(inserted)) for inserted in inserted_texts]
     is_publishable = (
         max(words, default=0) <= MAX_INSERTED_WORDS
-        and all(
-            len(squeeze(inserted_text)) <= MAX_INSERTED_CHARACTERS
-            for inserted_text in inserted_texts
-        )
+        and max(sizes, default=0) <= MAX_INSERTED_CHARACTERS
         and sum(words) <= MAX_INSERTED_SHARE * len(_list_words(MASK.sub(" ", text)))
     )
     return tuple(spans) if is_publishable else None
@@ -186,11 +178,9 @@ def find_spans(text: str, sources: Sequence[SpanSource]) -> tuple[SourceSpan, ..
 
 def join_spans(spans: Iterable[SourceSpan], sources: Iterable[SpanSource]) -> str:
     """Put a text together again from its spans."""
-    texts: dict[SourceKey, str] = {
-        (source.post_url, source.field): source.text for source in sources
-    }
-    pieces: list[str] = []
-    length = 0
+    texts: dict[tuple[str | None, str | None], str] = {}
+    texts.update({(source.post_url, source.field): source.text for source in sources})
+    pieces, length = list[str](), 0
     for span in spans:
         source_text = texts.get((span.post_url, span.field), "")
         start, end = -1 if span.start is None else span.start, span.end or 0
@@ -217,6 +207,7 @@ def list_insertions(spans: Iterable[SourceSpan]) -> list[str]:
 def repeats_source(texts: Iterable[str], sources: Iterable[SpanSource]) -> bool:
     """Return whether a text has three words in a row that a source has, too."""
     runs = {run for text in texts for run in _iterate_word_runs(text)}
+    # Most texts have no runs, and the sources need not be read.
     return bool(runs) and any(
         not runs.isdisjoint(_iterate_word_runs(source.text)) for source in sources
     )
@@ -228,8 +219,7 @@ def text_digest(text: str) -> str:
 
 def _place_spans(text: str, sources: Sequence[SpanSource]) -> Iterator[tuple[int, int, SourceSpan]]:
     """Yield the spans of a text with their places in it; white space is as in the source."""
-    tokens = list(TOKEN.finditer(text))
-    at = 0
+    tokens, at = list(TOKEN.finditer(text)), 0
     for span in _cut_spans(text, tokens, [source.text for source in sources]):
         if span is None:
             at += 1
@@ -269,9 +259,8 @@ def _cut_spans(
             unmatched += 1
             continue
         if unmatched:
-            yield from single.split_prompt(
-                text[tokens[at].start() : tokens[at + unmatched - 1].end()]
-            )
+            part = text[tokens[at].start() : tokens[at + unmatched - 1].end()]
+            yield from single.split_prompt(part)
         at, unmatched = at + unmatched + span.tokens, 0
         if span.tokens:
             yield span

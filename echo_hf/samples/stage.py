@@ -20,9 +20,8 @@ from echo_hf.pipeline.stage import ModelStage, StageRows
 from echo_hf.prompts import Prompt, load_prompt
 from echo_hf.reasons import Reject, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding
-from echo_hf.tables import Table
+from echo_hf.tables import Row, Table
 
-Row = Mapping[str, Any]
 # The parts of the user's message, its fields, and the addresses of the posts in it.
 RequestContent = tuple[Sequence[Text | ImageRef], Mapping[str, Any], Iterable[str]]
 RowResult = tuple[Sequence[Row], Iterable[Finding]]
@@ -43,9 +42,8 @@ class SampleStage(ModelStage):
     def from_config(cls, config: Config, images: ImageStore) -> Self:
         """Return the stage for the config's target, with the options of its section."""
         options: dict[str, Any] = {"images": images, **dict(getattr(config.stages, cls.name))}
-        own_options = {
-            field.name: options[field.name] for field in fields(cls) if field.name in options
-        }
+        names = {field.name for field in fields(cls)}
+        own_options = {name: value for name, value in options.items() if name in names}
         return cls(config.target, **own_options)
 
     @property
@@ -105,14 +103,14 @@ class SampleStage(ModelStage):
     ) -> pa.Table:
         rows = StageRows(self.outputs)
         made_by = {"digest": self.digest(), "engine": self._signature}
-        for number, (row, own) in enumerate(zip(inputs, answers, strict=True)):
+        for number, (row, row_answers) in enumerate(zip(inputs, answers, strict=True)):
             key = self._key(row)
-            failure = next((answer for answer in own if isinstance(answer, Failure)), None)
+            failure = next((answer for answer in row_answers if isinstance(answer, Failure)), None)
             if failure:
                 rows.quarantine(number, key, failure)
-            if self.is_lost(row, own):
+            if self.is_lost(row, row_answers):
                 continue
-            new_rows, findings = self.finish_row(row, own, made_by)
+            new_rows, findings = self.finish_row(row, row_answers, made_by)
             for reason, detail in findings:
                 status = Status.REJECTED if isinstance(reason, Reject) else Status.NOTED
                 rows.add_issue(number, key, status, reason, detail)

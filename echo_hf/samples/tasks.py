@@ -16,6 +16,7 @@ from echo_hf._infra.text import MARK, shorten_texts
 from echo_hf.engines.reference_images import asks_for_image, needs_image
 from echo_hf.reasons import Doubt, Notice, Review
 from echo_hf.samples.blanks import MAX_PLACEHOLDER_CHARACTERS, complete_template, find_placeholders
+from echo_hf.samples.extract import TRASH
 from echo_hf.samples.held_boxes import StoredBoxes
 from echo_hf.samples.sample import (
     Finding,
@@ -146,10 +147,9 @@ def own_images(sample: Sample) -> list[SampleImage]:
     candidates, images = set(sample["output_images"]), dict[str, SampleImage]()
     for place, post_image in _iterate_own_images(sample):
         if post_image["sha256"] in candidates:
-            image = SampleImage(
-                post_image["sha256"], place, post_image["alt_text"], post_image["same_picture_of"]
-            )
-            images.setdefault(post_image["sha256"], image)
+            sha256, alt_text = post_image["sha256"], post_image["alt_text"]
+            image = SampleImage(sha256, place, alt_text, post_image["same_picture_of"])
+            images.setdefault(sha256, image)
     return list(images.values())
 
 
@@ -231,16 +231,19 @@ def join_tries(tasks: Sequence[TaskDraft]) -> list[TaskDraft]:
     """Join the tasks that belong to the same try of a prompt."""
     kept: list[TaskDraft] = []
     for task in tasks:
-        first, *others = [*(peer for peer in kept if _share(peer, task)), task]
+        # A task may join tasks that had no image in common before it.
+        first, *others = [*(peer for peer in kept if _share_image(peer, task)), task]
         for other in others:
             first.join(other)
-        kept = [*(peer for peer in kept if peer not in others), *([task] if first is task else [])]
+        kept = [peer for peer in kept if peer not in others]
+        kept += [task] if first is task else []
     first_shown = next((task for task in kept if task.images), None)
-    pairs = ((task if task.images else first_shown, task) for task in kept)
-    return join_tasks(
-        (shown_task if shown_task and shown_task.inputs else None, task)
-        for shown_task, task in pairs
-    )
+    keyed: list[tuple[TaskDraft | None, TaskDraft]] = []
+    for task in kept:
+        # Tasks without inputs are one try; so are the first task with images and those without.
+        shown_task = task if task.images else first_shown
+        keyed.append((shown_task if shown_task and shown_task.inputs else None, task))
+    return join_tasks(keyed)
 
 
 def join_with_screenshots(
@@ -249,7 +252,7 @@ def join_with_screenshots(
     """Join the tasks that are told in words with the screenshots that show them."""
     kept = []
     for task in written:
-        match = next((peer for peer in shots if _share(peer, task)), None)
+        match = next((peer for peer in shots if _share_image(peer, task)), None)
         if match:
             match.join(task)
         else:
@@ -261,7 +264,7 @@ def join_with_screenshots(
     return [*kept, *shots]
 
 
-def _share(task: TaskDraft, other: TaskDraft) -> bool:
+def _share_image(task: TaskDraft, other: TaskDraft) -> bool:
     return not set(task.images).isdisjoint(other.images)
 
 
@@ -283,15 +286,12 @@ class AssignedTasks:
         images = [image.sha256 for image in part.images]
         self.assumed = self.assumed or (answer.assumed and self.may_abstain)
         for sample in answer.samples:
-            screenshot_numbers = (
-                number for number in (sample.conversation, sample.collage) if number is not None
-            )
-            screenshots = self._check_numbers(screenshot_numbers, images)
+            numbers = [n for n in (sample.conversation, sample.collage) if n is not None]
+            screenshots = self._check_numbers(numbers, images)
             self._screenshots.update(screenshots)
-            blanks = [(blank.placeholder, blank.value) for blank in sample.prompt_fill_blank]
-            filled = complete_template(
-                self.prompt, [filling for filling in blanks if filling[1].strip()]
-            )
+            blanks = [blank for blank in sample.prompt_fill_blank if blank.value.strip()]
+            fillings = [(blank.placeholder, blank.value) for blank in blanks]
+            filled = complete_template(self.prompt, fillings)
             for placeholder in (*filled.unknown, *filled.surplus):
                 self._note(Notice.UNKNOWN_BLANK, placeholder)
             task = TaskDraft(
@@ -329,10 +329,12 @@ class AssignedTasks:
         with_images = [task for task in plain_tasks if task.images]
         tasks = [*self._sort_tasks(with_images), *self._sort_tasks(completions)]
         used_digests = {digest for task in tasks for digest in task.images}
-        digests = {digest for task in written for digest in task.images}
-        for digest in (candidate for candidate in self.order if candidate not in used_digests):
+        template_digests = {digest for task in written for digest in task.images}
+        for digest in self.order:
             # Images of a template that stays as it is have been used above.
-            self._note(Notice.NOT_COMPLETED if digest in digests else Notice.NEITHER, digest)
+            if digest not in used_digests:
+                is_of_template = digest in template_digests
+                self._note(Notice.NOT_COMPLETED if is_of_template else Notice.NEITHER, digest)
         return tasks
 
     @cached_property
@@ -400,7 +402,7 @@ class AssignedTasks:
         dropped: Collection[str],
         notice: Notice | None = None,
     ) -> None:
-        for digest in [candidate for candidate in images if candidate in dropped]:
+        for digest in [image for image in images if image in dropped]:
             images.remove(digest)
             if notice:
                 task.contradicted = True
@@ -435,9 +437,8 @@ def build_rows(
         if task_number or task.fillings:
             # Completions may share inputs, so only their outputs identify them.
             naming_images = task.shown_by if task.fillings else task.images
-            first = next(
-                image.sha256 for image in own_images(sample) if image.sha256 in naming_images
-            )
+            digests = (image.sha256 for image in own_images(sample))
+            first = next(digest for digest in digests if digest in naming_images)
             row_id = sample_id(sample["id"], first)
         if task.fillings:
             blanks = [{"placeholder": blank, "value": value} for blank, value in task.fillings]
@@ -488,12 +489,10 @@ def find_doubts(sample: Sample, lacks_input: bool | None = None) -> list[str]:
     Its words say whether it lacks an input where nobody else has.
     """
     doubts = list[Doubt]()
-    if sample["quality"] != "Trash":
+    if sample["quality"] != TRASH:
         if sample["screenshot"] and not sample["is_screenshot"]:
-            doubts = [
-                Doubt.SCREENSHOT_WHOLE,
-                *([Doubt.ASSUMED_BOXES] if StoredBoxes.from_sample(sample) else []),
-            ]
+            doubts = [Doubt.SCREENSHOT_WHOLE]
+            doubts += [Doubt.ASSUMED_BOXES] if StoredBoxes.from_sample(sample) else []
         elif not sample["input_images"]:
             lacks = mentions_input(sample) if lacks_input is None else lacks_input
             doubts = [Doubt.LACKS_INPUT] if lacks else []

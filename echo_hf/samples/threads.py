@@ -96,9 +96,8 @@ def find_roots(posts: pa.Table) -> pa.Array:
     roots = _find_topmost(parent_of)
     if (parent_of[roots] != roots).any():
         moments = _compute_moments(posts)
-        for cycle in _find_cycles(
-            np.where(parent_of == node_numbers, NO_PARENT, parent_of).tolist()
-        ):
+        parents_or_none = np.where(parent_of == node_numbers, NO_PARENT, parent_of)
+        for cycle in _find_cycles(parents_or_none.tolist()):
             first = min(cycle, key=moments.__getitem__)
             parent_of[first] = first
         roots = _find_topmost(parent_of)
@@ -188,9 +187,8 @@ class Threads(Stage):
             for post in roots
             if post in notice_by_post
         ]
-        kept = _build_trees(
-            posts, forest, [span for span, keep in zip(spans, is_relevant, strict=True) if keep]
-        )
+        kept_spans = [span for span, keep in zip(spans, is_relevant, strict=True) if keep]
+        kept = _build_trees(posts, forest, kept_spans)
         parents = [urls for urls, keep in zip(members, is_relevant, strict=True) if keep]
         rows = keep_rows(kept, pa.array(parents, pa.list_(pa.string())))
         return pa.concat_tables([rows, issue_rows(THREADS, issues)])
@@ -212,9 +210,7 @@ def _build_trees(
     posts: pa.Table, forest: ThreadForest, spans: Sequence[tuple[int, int]]
 ) -> pa.Table:
     """Return one row for each tree."""
-    places = np.array(
-        [place for start, end in spans for place in range(start, end)], dtype=np.int64
-    )
+    places = np.array([at for start, end in spans for at in range(start, end)], dtype=np.int64)
     offsets = pa.array(np.cumsum([0, *(end - start for start, end in spans)]), pa.int32())
     rows = posts.take(pa.array(np.asarray(forest.order, dtype=np.int64)[places]))
     shape = {"parent": forest.parent, "depth": forest.depth}
@@ -248,7 +244,5 @@ def _read_forest(posts: pa.Table) -> ThreadForest:
 
 def _compute_moments(posts: pa.Table) -> list[SortKey]:
     times = posts["timestamp"].cast(pa.int64()).to_pylist()
-    return [
-        (time is None, time or 0, url)
-        for time, url in zip(times, posts["url"].to_pylist(), strict=True)
-    ]
+    urls = posts["url"].to_pylist()
+    return [(time is None, time or 0, url) for time, url in zip(times, urls, strict=True)]

@@ -359,7 +359,6 @@ class SyncedRun:
 
 
 def _read_count(folder: Path) -> int:
-    """Read how often a run was kept, 0 if never."""
     path = folder / COUNT_FILE
     try:
         count = json.loads(read_regular(path, folder, max_bytes=MAX_COUNT_BYTES))["kept"]

@@ -247,7 +247,6 @@ def _is_open(verdict: Verdict, coverage: float | None) -> bool:
 
 
 def _count_outcomes(gaps: Floats, base: Flags, new: Flags) -> tuple[int, int, int, int, int, int]:
-    """Count samples compared, wins, ties, losses, and those of each system."""
     wins, ties, losses = (int((np.sign(gaps) == sign).sum()) for sign in (1, 0, -1))
     return wins + ties + losses, wins, ties, losses, int(base.sum()), int(new.sum())
 

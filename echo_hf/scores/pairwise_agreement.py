@@ -212,7 +212,6 @@ def _compare_ways(ways: pd.DataFrame, human: Any, draws: Resampling) -> SideBySi
 
 
 def _compute_taus(way: Floats, people: Floats) -> Floats:
-    """Compute tau-b of each sample, from verdicts on its pairs."""
     agreements, own, others = (
         np.nansum(products, axis=0) for products in (way * people, way**2, people**2)
     )
@@ -220,7 +219,6 @@ def _compute_taus(way: Floats, people: Floats) -> Floats:
 
 
 def _correlate_rates(verdicts: Iterable[Floats], systems: int) -> float | None:
-    """Correlate the win rates of two ways of judging the same pairs."""
     from scipy.stats import spearmanr
 
     rates = (rates_of(count_points(way, systems), "opponents") for way in verdicts)

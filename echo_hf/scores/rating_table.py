@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from datasets import Dataset
 from numpy.typing import ArrayLike, NDArray
 
+from echo_hf._infra.bootstrap import Bools as Bools
+from echo_hf._infra.bootstrap import Floats as Floats
+from echo_hf._infra.bootstrap import Integers as Integers
 from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import IgnoredRating, Outcome, Unrated
 from echo_hf.tables import OUTPUTS, RATINGS, Table, arrow_rows
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 # How often a sample is drawn, and sums of halves over samples: exact below 2**23 samples.
 Weights = NDArray[np.float32]
 
@@ -184,7 +184,6 @@ class RatingTable:
         return self.not_asked is not None and bool(self.not_asked.all(axis=0).any())
 
     def of_samples(self, samples: Any) -> RatingTable:
-        """Return the ratings of some samples."""
         names = tuple(np.array(self.samples, dtype=object)[samples])
         lost = None if self.lost is None else self.lost[:, samples]
         skipped = None if self.not_asked is None else _none_if_empty(self.not_asked[..., samples])
@@ -192,7 +191,6 @@ class RatingTable:
         return replace(self, samples=names, ratings=ratings, lost=lost, not_asked=skipped)
 
     def of_judges(self, judges: Any) -> RatingTable:
-        """Return the ratings of some judges."""
         chosen = np.flatnonzero(judges)
         names = tuple(self.judges[at] for at in chosen)
         skipped = None if self.not_asked is None else _none_if_empty(self.not_asked[chosen])

@@ -245,7 +245,7 @@ Developers = Mapping[str, str | None]
 
 @dataclass(frozen=True, repr=False)
 class Preference(SummaryMixin):
-    """What a judge gives to systems of its own developer, beyond what other judges give them.
+    """How a judge rates systems of its own developer, compared with other judges.
 
     Attributes:
         own: The systems of its developer.

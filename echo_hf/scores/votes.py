@@ -30,7 +30,7 @@ def list_pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def margins(table: RatingTable, *, count_lost: bool = False) -> Floats:
-    """By how much each judge rates the first system of each pair above the second."""
+    """Return how far each judge rates the first system of each pair above the second."""
     first, second = list_pairs(len(table.systems))
     ratings, lost = table.ratings, table.lost
     if not count_lost or lost is None:

@@ -21,7 +21,7 @@ from echo_hf.engines.checkpoint import CONFIG
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task, unsupported_task
-from echo_hf.systems.images import encode_png
+from echo_hf.systems.images import to_png
 from echo_hf.systems.local_models import LocalModel, LocalOptions, LocalSystem
 from echo_hf.systems.registry import parse_options, register
 
@@ -221,15 +221,13 @@ def draw_tokens(
     ids, mask = (torch.tensor(values, device=model.device) for values in (filled, masks))
     tokens = list[int]()
     # transformers 5.24 renamed the argument.
-    renamed = "cache" in signature(model.model.forward).parameters
-    cache_argument = {
-        "cache" if renamed else "past_key_values": DynamicCache(config=model.model.config)
-    }
+    is_renamed = "cache" in signature(model.model.forward).parameters
+    cache_name = "cache" if is_renamed else "past_key_values"
+    cache_argument = {cache_name: DynamicCache(config=model.model.config)}
     with torch.inference_mode():
         while len(tokens) < loaded.count:
-            # The model's own `forward` forbids image tokens. Positions do not count the padding: only their
-            # differences should matter, but sums are rounded.
-            # rounded.
+            # The model's own `forward` forbids image tokens. Positions do not count the padding:
+            # only their differences should matter, but sums are rounded.
             places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
             inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
             output = model.model(**inputs, **cache_argument, use_cache=True)
@@ -318,8 +316,8 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
         room, seed = loaded.context - loaded.count, self.config.seed
         if len(rows[0]) > room:
             text = f"prompt and inputs are {len(rows[0])} tokens, and the model has room for {room}"
-            why: dict[str, Any] = {"stage": OutcomeStage.INPUT, "code": "too_long", "text": text}
-            return GenerationResult(Outcome.UNSUPPORTED, **why)
+            stage = OutcomeStage.INPUT
+            return GenerationResult(Outcome.UNSUPPORTED, stage=stage, code="too_long", text=text)
         tokens = draw_tokens(loaded, rows, self.options, seed)
         image = decode_image(loaded.decoder, [loaded.codes[token] for token in tokens])
         details = {
@@ -327,4 +325,4 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
             "inputs": {"given": len(inputs), "used": len(inputs)},
             "size": {"asked": None, "came": list(image.size)},
         }
-        return GenerationResult(Outcome.OK, encode_png(image), seed=seed, details=details)
+        return GenerationResult(Outcome.OK, to_png(image), seed=seed, details=details)

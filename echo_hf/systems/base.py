@@ -42,7 +42,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class GenerationResult:
-    """What became of a task.
+    """The result of a task.
 
     Attributes:
         outcome: What became of it.
@@ -183,7 +183,7 @@ def unsupported_task(
     """Return `unsupported` for a task with too few or too many inputs; null where it fits.
 
     Inputs are never dropped to make a task fit. A config that may set the two numbers is told in
-    the details: they are no part of a signature, and `may_fit_now` compares them later.
+    the details: they are no part of a signature, and `may_be_supported` compares them later.
 
     Examples:
         >>> unsupported_task(Task("s1", "d" * 64, "image_to_image", "add a hat"), 1, 1).text
@@ -245,9 +245,9 @@ def remove_secrets(text: str, environment: Mapping[str, str] = os.environ) -> st
     """Remove the values of secret variables, passwords in URLs and keys in queries from a text.
 
     Examples:
-        >>> without_secrets("401 for https://mira:tulip@example.org/v1?key=abc", {})
+        >>> remove_secrets("401 for https://mira:tulip@example.org/v1?key=abc", {})
         '401 for https://[hidden]@example.org/v1?key=[hidden]'
-        >>> without_secrets("bad key sk-123456", {"OPENAI_API_KEY": "sk-123456"})
+        >>> remove_secrets("bad key sk-123456", {"OPENAI_API_KEY": "sk-123456"})
         'bad key [hidden]'
     """
     secrets = (value.strip() for name, value in environment.items() if is_secret(name))

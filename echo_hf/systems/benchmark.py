@@ -132,13 +132,15 @@ def _build_task(row: Mapping[str, Any], split: str, images: ImageStore | None) -
         encoded = read_embedded(image, row["id"])
         digest = hashlib.sha256(encoded).hexdigest()
         try:
-            (check_image if images is None else images.put)(encoded)
+            if images is None:
+                check_image(encoded)
+            else:
+                images.put(encoded)
         except ImageError:
             return NoTask.UNREADABLE_INPUT
         inputs.append(ImageRef(digest, None if images is None else images.path(digest)))
-    digest = row["sample_digest"] or sample_digest(
-        row["prompt"], [image.sha256 for image in inputs]
-    )
+    digests = [image.sha256 for image in inputs]
+    digest = row["sample_digest"] or sample_digest(row["prompt"], digests)
     sources = tuple(row.get("post_urls") or ())
     return Task(row["id"], digest, split, row["prompt"], tuple(inputs), sources)
 
@@ -168,12 +170,12 @@ def load_evaluation(config: EvaluationBase | Path | str) -> EvaluationBase:
         read = EvaluationConfig.model_validate(settings)
     except ValidationError as error:
         raise ConfigError(first_error(error, str(path), EvaluationConfig)) from None
-    options = {
-        "metrics": read.metrics.resolve_paths(folder),
-        "analysis": read.analysis.resolve_paths(folder),
+    update: dict[str, Any] = {
+        key: _resolve_reference(read, key, folder) for key in (BENCHMARK, "anchors")
     }
-    places = {key: _resolve_reference(read, key, folder) for key in (BENCHMARK, "anchors")}
-    return read.model_copy(update={**options, **places}).read_from(path)
+    update["metrics"] = read.metrics.resolve_paths(folder)
+    update["analysis"] = read.analysis.resolve_paths(folder)
+    return read.model_copy(update=update).read_from(path)
 
 
 def find_release_folder(place: Path | str) -> Path:
@@ -187,8 +189,10 @@ def find_release_folder(place: Path | str) -> Path:
 def _resolve_reference(config: EvaluationBase, key: str, folder: Path) -> str | None:
     """Return the path of a file or folder beside the config, or else a name on the Hub."""
     reference: str | None = getattr(config, key)
-    if reference is None or (folder / reference).exists():
-        return reference and str(folder / reference)
+    if reference is None:
+        return None
+    if (folder / reference).exists():
+        return str(folder / reference)
     if not ON_HUB.fullmatch(reference):
         reason = next(find_secrets({key: reference}), None) or f"{key} is {format_value(reference)}"
         raise ConfigError(
@@ -215,7 +219,7 @@ def get_benchmark(config: EvaluationBase, folder: RunFolder) -> Benchmark:
     return Benchmark(str(folder.release), cache=folder.cache)
 
 
-def find_evaluation_folder(config: EvaluationBase, runs: Path | str | None) -> RunFolder:
+def find_folder(config: EvaluationBase, runs: Path | str | None) -> RunFolder:
     folder = open_run_folder(config, runs)
     if isinstance(config, EvaluationConfig):
         folder.root.mkdir(parents=True, exist_ok=True)

@@ -396,9 +396,8 @@ class CommandSystem:
     def __init__(self, config: SystemConfig) -> None:
         self._config, self._options = config, parse_options(config, CommandOptions)
         self._place, options = f"system {config.name!r}", self._options
-        shipped = {
-            f"{SHIPPED_PREFIX}{path.stem}": str(path) for path in WORKERS_FOLDER.glob("[a-z]*.py")
-        }
+        files = WORKERS_FOLDER.glob("[a-z]*.py")
+        shipped = {f"{SHIPPED_PREFIX}{path.stem}": str(path) for path in files}
         for argument in options.command:
             if argument.startswith(SHIPPED_PREFIX) and argument not in shipped:
                 place = f"{self._place}: parameters.command"
@@ -431,19 +430,15 @@ class CommandSystem:
         """Check that the worker can be started, without starting it."""
         assign_devices(self._config)
         folder, (program, *arguments) = self._folder, self._command
-        # Like a shell does: a name with a slash is a path from the folder, others are looked for in PATH.
+        # As in a shell, a name with a slash is a path, and others are looked for in PATH.
         path = self._environment.get("PATH")
         program_file = shutil.which(folder / program if os.sep in program else program, path=path)
-        scripts = [arg for arg in arguments if arg.endswith(".py") and arg[0] != "-"]
-        checks = {
-            "folder": folder.is_dir(),
-            f"program {program!r}": program_file is not None,
-            **{f"script {script!r}": (folder / script).is_file() for script in scripts},
-            **{
-                f"variable {variable!r}": variable in os.environ
-                for variable in self._options.pass_environment
-            },
-        }
+        checks = {"folder": folder.is_dir(), f"program {program!r}": program_file is not None}
+        for arg in arguments:
+            if arg.endswith(".py") and not arg.startswith("-"):
+                checks[f"script {arg!r}"] = (folder / arg).is_file()
+        for variable in self._options.pass_environment:
+            checks[f"variable {variable!r}"] = variable in os.environ
         for name, is_there in checks.items():
             if not is_there:
                 raise GenerationError(
@@ -522,7 +517,7 @@ class CommandSystem:
 
     @cached_property
     def _signed_command(self) -> list[Any]:
-        """What decides an image about the command: scripts count by their content."""
+        """The part of the command that decides an image; scripts count by their content."""
         program, *arguments = self._command
         name = Path(program).name
         signed: list[Any] = ["python" if PYTHON.match(name) else name]
@@ -547,6 +542,7 @@ def _copy_inputs(task: Task, folder: Path) -> Iterator[str]:
         if not encoded:
             raise ImageError(f"input {number} cannot be read")
         kind = (detect_format(encoded) or "").lower()
-        copy = folder / f"input_{number}{kind and f'.{SUFFIXES.get(kind, kind)}'}"
+        suffix = f".{SUFFIXES.get(kind, kind)}" if kind else ""
+        copy = folder / f"input_{number}{suffix}"
         copy.write_bytes(encoded)
         yield str(copy)

@@ -16,16 +16,10 @@ from pydantic import Field
 from echo_hf.config.checks import StrictInt
 from echo_hf.config.systems import FixedSize, OutputSize, SystemConfig
 from echo_hf.errors import GenerationError, unknown
+from echo_hf.images.loader import PixelSize
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task, unsupported_task
-from echo_hf.systems.images import (
-    PixelSize,
-    choose_size,
-    encode_png,
-    nearest_size,
-    scale_size,
-    stitch,
-)
+from echo_hf.systems.images import nearest_size, pick_size, scale_size, stitch, to_png
 from echo_hf.systems.local_models import LocalOptions, LocalSystem
 from echo_hf.systems.registry import parse_options, register
 
@@ -36,11 +30,8 @@ _WIDE = (
     *((1568, 672), (1504, 688), (1456, 720), (1392, 752)),
     *((1328, 800), (1248, 832), (1184, 880), (1104, 944)),
 )
-KONTEXT_SIZES: tuple[PixelSize, ...] = (
-    (1024, 1024),
-    *_WIDE,
-    *((high, wide) for wide, high in _WIDE),
-)
+_HIGH = tuple((high, wide) for wide, high in _WIDE)
+KONTEXT_SIZES: tuple[PixelSize, ...] = ((1024, 1024), *_WIDE, *_HIGH)
 # Without a negative prompt, these pipelines ignore their guidance.
 TRUE_GUIDANCE = {"negative_prompt": " "}
 
@@ -55,7 +46,7 @@ class PromptReader:
     template_start: str | None = None
 
     def count(self, pipe: Any, text: str) -> int | None:
-        """Count the tokens that the limit is about; null where the pipeline has no such tokenizer."""
+        """Count the tokens that are limited; null where the pipeline has no such tokenizer."""
         tokenizer, prefix = getattr(pipe, self.tokenizer, None), 0
         if tokenizer is None:
             return None
@@ -90,7 +81,7 @@ class PipelineKind:
         own = filter(None, (self.image, self.area, self.resizes))
         return frozenset({"prompt", "height", "width", *own})
 
-    def choose_size(self, size: PixelSize) -> PixelSize:
+    def pick_size(self, size: PixelSize) -> PixelSize:
         if self.sizes:
             return nearest_size(size, self.sizes)
         return scale_size(size, MEGAPIXEL, self.multiple)
@@ -172,10 +163,10 @@ class Pipeline:
         import diffusers
 
         candidate = getattr(diffusers, name, None) if name.isidentifier() else None
-        is_pipeline = inspect.isclass(candidate) and issubclass(
-            candidate, diffusers.DiffusionPipeline
-        )
-        call = candidate.__call__ if candidate is not None and is_pipeline else object
+        base, call = diffusers.DiffusionPipeline, object
+        is_pipeline = inspect.isclass(candidate) and issubclass(candidate, base)
+        if candidate is not None and is_pipeline:
+            call = candidate.__call__
         parameters = frozenset(inspect.signature(call).parameters)
         # An adapter's image is an optional style, which pipelines from text may have too.
         styles = ("ip_adapter", "negative_ip_adapter")
@@ -227,9 +218,7 @@ class Pipeline:
         taker = f"{self.name} with several_inputs 'refuse'" if is_one else self.name
         return unsupported_task(task, self.kind.fewest, 1 if is_one else None, taker)
 
-    def prepare_inputs(
-        self, images: Sequence[Image.Image]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    def build_inputs(self, images: Sequence[Image.Image]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the images as arguments of the call, and what the provenance says of them."""
         kind, count = self.kind, len(images)
         if kind.image is None or not images:
@@ -239,25 +228,21 @@ class Pipeline:
         if way == "first":
             sent, details["used"] = sent[:1], 1
         elif way == "stitch":
-            sheet = stitch(images, kind.choose_size, self.options.stitched_pixels, kind.multiple)
+            sheet = stitch(images, kind.pick_size, self.options.stitched_pixels, kind.multiple)
             sent, details["stitched"] = [sheet], list(sheet.size)
             if kind.resizes is not None:
                 arguments[kind.resizes] = False
         return {**arguments, kind.image: sent if kind.takes_list else sent[0]}, details
 
-    def choose_size_arguments(
-        self, size: OutputSize, first_input: PixelSize | None
-    ) -> dict[str, int]:
+    def size_arguments(self, size: OutputSize, first_input: PixelSize | None) -> dict[str, int]:
         """Return the size to draw; empty where the pipeline chooses it."""
-        chosen = choose_size(size, first_input, self.kind.choose_size)
+        chosen = pick_size(size, first_input, self.kind.pick_size)
         if chosen is None:
             return {}
         area = {} if self.kind.area is None else {self.kind.area: chosen[0] * chosen[1]}
         return {"width": chosen[0], "height": chosen[1], **area}
 
-    def measure_prompt(
-        self, pipe: Any, prompt: str, arguments: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def count_prompt(self, pipe: Any, prompt: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Count the tokens of a prompt as its pipeline does; empty where that is not known."""
         declared = inspect.signature(type(pipe).__call__).parameters.get(LENGTH_ARGUMENT)
         limit = arguments.get(LENGTH_ARGUMENT, declared and declared.default)
@@ -343,22 +328,18 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         import torch
 
         (pipe, pipeline, details), seed = loaded, self.config.seed
-        image_arguments, input_details = pipeline.prepare_inputs(inputs)
-        size = pipeline.choose_size_arguments(self.config.size, inputs[0].size if inputs else None)
+        image_arguments, input_details = pipeline.build_inputs(inputs)
+        size = pipeline.size_arguments(self.config.size, inputs[0].size if inputs else None)
         arguments = {**pipeline.kind.defaults, **self.options.call, **image_arguments, **size}
-        length = pipeline.measure_prompt(pipe, task.prompt, arguments)
+        length = pipeline.count_prompt(pipe, task.prompt, arguments)
         generator = torch.Generator("cpu").manual_seed(seed)
         output = pipe(prompt=task.prompt, **arguments, generator=generator)
         image = output.images[0]
         sizes = {"asked": [size["width"], size["height"]] if size else None, "came": [*image.size]}
         all_details = {**details, **length, "inputs": input_details, "size": sizes}
-        result = GenerationResult(Outcome.OK, encode_png(image), seed=seed, details=all_details)
+        result = GenerationResult(Outcome.OK, to_png(image), seed=seed, details=all_details)
         if not any(getattr(output, UNSAFE_FLAG, None) or ()):
             return result
         text = "the model's own checker held the image back"
-        held_back: dict[str, Any] = {
-            "outcome": Outcome.REFUSED,
-            "stage": OutcomeStage.OUTPUT,
-            "code": UNSAFE_FLAG,
-        }
-        return replace(result, **held_back, image=None, text=text)
+        refused = replace(result, outcome=Outcome.REFUSED, stage=OutcomeStage.OUTPUT)
+        return replace(refused, code=UNSAFE_FLAG, image=None, text=text)

@@ -270,10 +270,11 @@ class FilesSystem:
         for outputs in output_folders:
             outputs.entries  # noqa: B018 - reads it
         if not any(next(outputs.iterate_files(), None) for outputs in output_folders):
+            names = clean(", ".join(map(repr, list_names(folder))))
             raise GenerationError(
                 f"system {self._config.name!r}: no file {self._pattern!r} in {str(folder)!r}, "
-                f"which has {clean(', '.join(map(repr, list_names(folder)))) or 'nothing'}: set "
-                "parameters.folder, system or layout (flat: ID.png)"
+                f"which has {names or 'nothing'}: set parameters.folder, system or layout (flat: "
+                "ID.png)"
             )
 
     def draw(self, task: Task) -> GenerationResult:
@@ -290,9 +291,8 @@ class FilesSystem:
             if entry.file is None and len(paths) != 1:
                 names = ", ".join(repr(path.name) for path in paths[:MAX_LISTED_FILES])
                 text = f"{names or 'no file'} of one sample, of which there should be one file"
-                return failure_result(
-                    text, "several_files" if paths else "no_file", OutcomeStage.ANSWER
-                )
+                code = "several_files" if paths else "no_file"
+                return failure_result(text, code, OutcomeStage.ANSWER)
             path = paths[0] if entry.file is None else outputs.folder / entry.file
             try:
                 image = read_image(path, self._options.folder)

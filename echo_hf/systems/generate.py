@@ -91,14 +91,15 @@ def generate_outputs(
     benchmark = get_benchmark(config, folder)
     with ExitStack() as stack:
         if not dry_run:
-            stack.enter_context(
-                lock_systems(folder.root, [settings.name for settings, _ in chosen])
-            )
+            names = [settings.name for settings, _ in chosen]
+            stack.enter_context(lock_systems(folder.root, names))
             if isinstance(config, EvaluationConfig):
                 folder.save_config(config)
             folder.log_entry()
             runner = stack.enter_context(make_runner(config.runner, folder.root, watch))
-            for work_at in (getattr(system, "work_at", None) for _, system in chosen):
+            for _, system in chosen:
+                # Only local models can work at other places, where the runner has some.
+                work_at = getattr(system, "work_at", None)
                 if work_at is not None and (places := runner.make_workers()) is not None:
                     work_at(places)
         elif not folder.root.exists():  # a plan creates no folder

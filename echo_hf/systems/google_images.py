@@ -16,6 +16,7 @@ from echo_hf.config.checks import Words
 from echo_hf.config.systems import FixedSize, OutputPrice, OutputSize, SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
+from echo_hf.images.loader import PixelSize
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.hosted import (
@@ -28,14 +29,7 @@ from echo_hf.systems.hosted import (
     http_library,
     limit_responses,
 )
-from echo_hf.systems.images import (
-    PixelSize,
-    SentInput,
-    add_image,
-    choose_size,
-    nearest_size,
-    unusable_image,
-)
+from echo_hf.systems.images import SentInput, add_image, nearest_size, pick_size, unusable_image
 from echo_hf.systems.registry import register
 
 REFUSAL_REASONS = {
@@ -53,7 +47,6 @@ JsonObject = Mapping[str, Any]
 
 
 def read_answer(document: JsonObject, price: OutputPrice | None) -> GenerationResult:
-    """Read the result of a task from an answer."""
     first = (document.get("candidates") or [{}])[0]
     parts = (first.get("content") or {}).get("parts") or []
     blobs = [part.get("inline_data") or {} for part in parts if not part.get("thought")]
@@ -98,7 +91,7 @@ def read_answer(document: JsonObject, price: OutputPrice | None) -> GenerationRe
 
 
 def _count_tokens(usage: JsonObject | None) -> tuple[Usage | None, Mapping[str, int | None]]:
-    """Count the tokens in all and by billed kind; null for a kind that the answer does not state."""
+    """Count the tokens in all and by billed kind; a kind that is not stated is null."""
     if usage is None:
         return None, {}
 
@@ -210,12 +203,10 @@ class GoogleImages(HostedSystem[GoogleOptions]):
     unseeded = "no seed is sent: two pictures for one task differ"
 
     def __init__(self, config: SystemConfig) -> None:
-        max_inputs = (
-            FIRST_MAX_INPUTS if (config.model or "").startswith(FIRST_MODELS) else MAX_INPUTS
-        )
-        full = config.model_copy(
-            update={"parameters": {"most_inputs": max_inputs, **config.parameters}}
-        )
+        is_first = (config.model or "").startswith(FIRST_MODELS)
+        max_inputs = FIRST_MAX_INPUTS if is_first else MAX_INPUTS
+        parameters = {"most_inputs": max_inputs, **config.parameters}
+        full = config.model_copy(update={"parameters": parameters})
         options, size = check_options(full, GoogleOptions), config.size
         if isinstance(size, FixedSize) and options.find_ratio((size.width, size.height)) is None:
             raise GenerationError(
@@ -230,10 +221,9 @@ class GoogleImages(HostedSystem[GoogleOptions]):
         from google.genai import Client
         from google.genai.types import HttpOptions
 
+        client_class = limit_responses(http_library().Client, timeout_s)
         # A redirect would send prompts and images to a server that nobody named.
-        with limit_responses(http_library().Client, timeout_s)(
-            follow_redirects=False
-        ) as http_client:
+        with client_class(follow_redirects=False) as http_client:
             options = HttpOptions(
                 base_url=self.options.base_url,
                 api_version=self.options.api_version,
@@ -250,7 +240,7 @@ class GoogleImages(HostedSystem[GoogleOptions]):
     def form(self, first_input: PixelSize | None) -> dict[str, Any]:
         options = self.options
         like = partial(nearest_size, choices=list(options.ratios))
-        size = choose_size(self.config.size, first_input, like)
+        size = pick_size(self.config.size, first_input, like)
         ratio = None if size is None else options.find_ratio(size)
         return {"aspect_ratio": ratio, "image_size": options.image_size}
 

@@ -25,6 +25,7 @@ from echo_hf.config.systems import OutputPrice, OutputSize, SystemConfig
 from echo_hf.engines.prices import MILLION
 from echo_hf.engines.server import ApiKey, Server, check_variable_name
 from echo_hf.errors import EngineError, GenerationError, ImageError
+from echo_hf.images.loader import PixelSize
 from echo_hf.images.store import MAX_IMAGE_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
@@ -36,7 +37,7 @@ from echo_hf.systems.base import (
     failure_result,
     unsupported_task,
 )
-from echo_hf.systems.images import PixelSize, SentInput, prepare_input
+from echo_hf.systems.images import SentInput, prepare_input
 from echo_hf.systems.registry import get_price, parse_options, require_model
 
 MAX_CONNECT_SECONDS = 10.0
@@ -80,10 +81,10 @@ def check_options(config: SystemConfig, options: type[OptionsT]) -> OptionsT:
         Server(checked.base_url).check()
     except EngineError as error:
         raise GenerationError(f"{place}: {error}") from None
-    if checked.fewest_inputs > checked.most_inputs:
+    fewest, most = checked.fewest_inputs, checked.most_inputs
+    if fewest > most:
         raise GenerationError(
-            f"{place}: fewest_inputs is {checked.fewest_inputs} and most_inputs {checked.most_inputs}: "
-            "expected no more than that"
+            f"{place}: fewest_inputs is {fewest} and most_inputs {most}: expected no more than that"
         )
     return checked
 
@@ -122,7 +123,7 @@ class UnreadableError(RequestError):
 
 
 def limit_responses(client_class: type[Any], timeout_s: float) -> type[Any]:
-    """Derive a client that reads each answer within limits of size and time before it returns it."""
+    """Derive a client that reads each answer whole, within limits of size and time."""
 
     def send(self: Any, request: Any, **options: Any) -> Any:
         deadline, body = time.monotonic() + timeout_s, bytearray()
@@ -132,6 +133,7 @@ def limit_responses(client_class: type[Any], timeout_s: float) -> type[Any]:
             for chunk in response.iter_bytes():
                 body += chunk
                 if len(body) > limit:
+                    # The beginning of an error page is enough for its message.
                     if limit == MAX_ANSWER:
                         raise UnreadableError(f"the answer has more than {MAX_ANSWER} bytes")
                     break
@@ -191,9 +193,9 @@ class HostedSystem(ABC, Generic[OptionsT]):
         """Send a task to the server once."""
 
     def signature(self) -> Mapping[str, Any]:
-        """Return all that decides an image and reaches the server, without key or private address."""
+        """Return all that decides an image and reaches the server, without key or address."""
         options, size = self.options, self.config.size
-        # The path may contain names or keys of a gateway. Ports and limits on inputs change no image.
+        # The path may contain names or keys of a gateway. Ports and input limits change no image.
         path = urlsplit(self._server.base_url).path.rstrip("/")
         return {
             "adapter": self.config.adapter,

@@ -21,6 +21,7 @@ from echo_hf.errors import ImageError
 from echo_hf.images.loader import (
     ORIENTATION_TAG,
     ORIENTATION_TURNS,
+    PixelSize,
     load_image,
     load_rgb,
     open_image,
@@ -34,7 +35,7 @@ def open_inputs(task: Task) -> tuple[Image.Image, ...]:
     return tuple(prepare_image_ref(reference) for reference in task.inputs)
 
 
-def encode_png(image: Image.Image, compress_level: int = -1) -> bytes:
+def to_png(image: Image.Image, compress_level: int = -1) -> bytes:
     file = io.BytesIO()
     image.save(file, "PNG", compress_level=compress_level)
     return file.getvalue()
@@ -73,11 +74,10 @@ def unusable_image(result: GenerationResult, reason: str) -> GenerationResult:
     return replace(result, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=reason)
 
 
-PixelSize = tuple[int, int]
 SIZE_TEXT = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 
 
-def choose_size(
+def pick_size(
     size: OutputSize, first_input: PixelSize | None, like: Callable[[PixelSize], PixelSize]
 ) -> PixelSize | None:
     if isinstance(size, FixedSize):
@@ -102,6 +102,7 @@ def scale_size(
 ) -> PixelSize:
     """Return about the largest size in a given shape whose sides are multiples of a number."""
     ratio = min(max(size) / min(size), longest)
+    # In units of `multiple`: the short side whose rectangle has just the largest area.
     exact = math.sqrt(most_pixels / ratio) / multiple
     max_area = most_pixels // multiple**2
     sizes: list[PixelSize] = []
@@ -157,9 +158,8 @@ def prepare_input(reference: ImageRef) -> SentInput:
         }
     changed = tuple(name for name, is_so in changes.items() if is_so)
     if changed or mime_type is None:
-        return SentInput(
-            encode_png(opened, 1), MIME_TYPES["PNG"], opened.size, changed
-        )  # it is sent once
+        # Compressed little, since it is sent only once.
+        return SentInput(to_png(opened, 1), MIME_TYPES["PNG"], opened.size, changed)
     return SentInput(data, mime_type, opened.size)
 
 

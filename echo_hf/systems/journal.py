@@ -265,10 +265,9 @@ def build_outputs_table(root: Path) -> pa.Table:
 
 def count_untabled(root: Path) -> Mapping[str, Mapping[NotTabled, int]]:
     """Count by system and reason the outputs that the table leaves out."""
-    counts = {
-        journal.system: sum(
-            entry.signature != journal.current for entry in journal.entries.values()
-        )
-        for journal in open_journals(root)
-    }
-    return {name: {NotTabled.OTHER_SETTINGS: count} for name, count in counts.items() if count}
+    untabled = {}
+    for journal in open_journals(root):
+        entries = journal.entries.values()
+        if count := sum(entry.signature != journal.current for entry in entries):
+            untabled[journal.system] = {NotTabled.OTHER_SETTINGS: count}
+    return untabled

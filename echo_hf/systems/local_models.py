@@ -22,7 +22,7 @@ from echo_hf._infra.worker_pool import (
     WorkerFactory,
     WorkerPool,
     count_processes,
-    make_process_factories,
+    make_processes,
 )
 from echo_hf.config.checks import Section, Words
 from echo_hf.config.systems import SystemConfig
@@ -70,7 +70,7 @@ class LocalModel:
 
     @property
     def load_revision(self) -> str | None:
-        """The revision to load: the commit in the cache, so that all files are of one, or `revision`."""
+        """The revision to load: the cached commit, so that all files are of one, or `revision`."""
         return self.commit or self.revision
 
     def find_index(self) -> Path | None:
@@ -302,7 +302,7 @@ class LocalSystem(ABC, Generic[OptionsT, LoadedT]):
                 "limits": config.limits.model_copy(update=alone),
                 "parameters": {**config.parameters, "device": device},
             }
-            config, places = config.model_copy(update=changed), make_process_factories(devices)
+            config, places = config.model_copy(update=changed), make_processes(devices)
         service = partial(_draw_runs, type(self), config)
         return WorkerPool(self.place, service, places, GenerationError)
 
@@ -323,7 +323,8 @@ class LocalSystem(ABC, Generic[OptionsT, LoadedT]):
             raise
         except Exception as error:  # the driver, the memory and the files may raise anything
             kind, source = type(error).__name__, self.model.source
-            message = f"cannot load {source!r} ({kind}: {describe_model_error(error)}): expected {self.expected}"
+            reason = f"{kind}: {describe_model_error(error)}"
+            message = f"cannot load {source!r} ({reason}): expected {self.expected}"
             if is_out_of_memory(error):
                 message = f"model {source!r} does not fit into memory: use {self.smaller}"
             raise GenerationError(f"{self.place}: {message}") from error

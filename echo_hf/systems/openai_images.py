@@ -25,6 +25,7 @@ from echo_hf.engines.base import Usage
 from echo_hf.engines.prices import compute_call_cost, parse_count, parse_usage, read_billed_tokens
 from echo_hf.engines.server import OPENAI_URL
 from echo_hf.errors import GenerationError
+from echo_hf.images.loader import PixelSize
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, JsonMapping, Task, failure_result
 from echo_hf.systems.hosted import (
@@ -38,11 +39,10 @@ from echo_hf.systems.hosted import (
 )
 from echo_hf.systems.images import (
     FILE_SUFFIXES,
-    PixelSize,
     SentInput,
     add_image,
-    choose_size,
     nearest_size,
+    pick_size,
     read_size,
     scale_size,
     unusable_image,
@@ -96,7 +96,7 @@ class OpenAIImagesOptions(HostedOptions):
     pixels: Annotated[StrictInt, Field(ge=256 * 256, le=100_000_000)] = 1024 * 1024
     extra: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
 
-    def choose_size(self, size: PixelSize) -> PixelSize:
+    def pick_size(self, size: PixelSize) -> PixelSize:
         if self.sizes is not None:
             return nearest_size(size, [read_size(name) for name in self.sizes])
         return scale_size(size, self.pixels, STEP, MAX_SIDE_RATIO)
@@ -135,9 +135,8 @@ def read_images(document: JsonObject, price: OutputPrice | None) -> GenerationRe
     entries = [as_mapping(entry) for entry in _as_list(document.get("data"))]
     first = entries[0] if entries else {}
     sent = as_mapping(counted.get("input_tokens_details"))
-    tokens_in, tokens_out = (
-        parse_count(counted.get(f"{way}_tokens")) for way in ("input", "output")
-    )
+    tokens_in = parse_count(counted.get("input_tokens"))
+    tokens_out = parse_count(counted.get("output_tokens"))
     # Without details, all output tokens are those of the image.
     whole = {"image_tokens": tokens_out, "text_tokens": 0}
     received = as_mapping(counted.get("output_tokens_details")) or whole
@@ -171,10 +170,10 @@ def read_chat(document: JsonObject, price: OutputPrice | None) -> GenerationResu
     texts = (part if isinstance(part, str) else as_mapping(part).get("text") for part in parts)
     text = _as_text("\n".join(text_part for text_part in texts if isinstance(text_part, str)))
     # Routers put images beside the content, vllm-omni puts them into it, and some do both.
-    image_urls = [
-        as_mapping(as_mapping(part).get("image_url")) for part in (*_as_list(beside), *parts)
-    ]
-    images = list(dict.fromkeys(filter(None, (_as_text(url.get("url")) for url in image_urls))))
+    urls = list[str | None]()
+    for part in (*_as_list(beside), *parts):
+        urls.append(_as_text(as_mapping(as_mapping(part).get("image_url")).get("url")))
+    images = list(dict.fromkeys(filter(None, urls)))
     tokens, cost = read_billed_tokens(document), compute_call_cost(document, None)
     result = GenerationResult(
         Outcome.FAILED,
@@ -199,10 +198,10 @@ def read_chat(document: JsonObject, price: OutputPrice | None) -> GenerationResu
     )
     if ended == "stop" and words_alone and "content" in message and not beside:
         return replace(result, outcome=Outcome.NO_IMAGE, code=ended)
-    end = "" if ended is None else f" and ended with {ended!r}"
-    return replace(
-        unusable_image(result, NO_IMAGE + end + (f": {text}" if text else "")), code=ended
-    )
+    reason = NO_IMAGE if ended is None else f"{NO_IMAGE} and ended with {ended!r}"
+    if text:
+        reason = f"{reason}: {text}"
+    return replace(unusable_image(result, reason), code=ended)
 
 
 def _get_choice(document: JsonObject) -> JsonObject:
@@ -256,14 +255,14 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
         return None if reply.status == OK else read_api_error(reply)
 
     def form(self, first_input: PixelSize | None) -> dict[str, Any]:
-        size = choose_size(self.config.size, first_input, self.options.choose_size)
+        size = pick_size(self.config.size, first_input, self.options.pick_size)
         return {"mode": self.options.mode, "size": None if size is None else list(size)}
 
     def ask(
         self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
     ) -> GenerationResult:
         options, is_chat, size = self.options, self.options.mode == "chat", form["size"]
-        # Clients differ in the keys they know: those that may be unknown are sent beside the others.
+        # Clients differ in the keys they know: those that may be unknown go into `extra_body`.
         seed = {} if self.seed is None else {"seed": self.seed}
         further: dict[str, Any] = {**options.select_image_options(), **seed, **options.extra}
         arguments: dict[str, Any] = {"model": self.model}
@@ -299,8 +298,10 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
             result = failure_result(message, stage=OutcomeStage.ANSWER)
         elif error := document.get("error") or _get_choice(document).get("error"):
             result = self.result_of_error(parse_error(reply, error))
+        elif is_chat:
+            result = read_chat(document, self.price)
         else:
-            result = (read_chat if is_chat else read_images)(document, self.price)
+            result = read_images(document, self.price)
         request_id = reply.headers.get("x-request-id")
         return replace(result, details={**result.details, "request_id": request_id})
 
@@ -311,8 +312,7 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
         headers = None if self.key else {"Authorization": Omit()}
         try:
             with send(**arguments, extra_headers=headers) as response:
-                return HttpResponse(
-                    OK, response.headers, response.read().decode("utf-8", "replace")
-                )
+                text = response.read().decode("utf-8", "replace")
+                return HttpResponse(OK, response.headers, text)
         except (APIStatusError, APIConnectionError, TimeoutError) as error:
             return self.get_response(error)

@@ -35,7 +35,7 @@ SystemFactory = Callable[[SystemConfig], System]
 
 @dataclass(frozen=True, slots=True)
 class AdapterRequirements(registry.Requirements):
-    """What an adapter is for and needs, including the variable of its key."""
+    """The purpose and the requirements of an adapter, such as the variable of its key."""
 
     key: str | None = None
     devices: bool = False
@@ -127,7 +127,7 @@ def describe_config(config: SystemConfig) -> dict[str, Any]:
     Examples:
         >>> config = SystemConfig(name="mine", adapter="command", developer="Northlight",
         ...                       status="current", parameters={"steps": 28, "folder": "/data"})
-        >>> described(config)["parameters"], described(config)["size"]
+        >>> describe_config(config)["parameters"], describe_config(config)["size"]
         ({'steps': 28}, 'auto')
     """
 
@@ -208,9 +208,8 @@ def estimate_cost(config: SystemConfig, tasks: Sequence[Task]) -> ExpectedCost:
         expected = ExpectedCost(None, seconds, row.gpu, row.rests_on)
     if config.price is not None:
         basis = f"price of {config.price.as_of} in the config"
-        expected = replace(
-            expected, basis=f"{basis}; {expected.basis}" if row is not None else basis
-        )
+        basis = basis if row is None else f"{basis}; {expected.basis}"
+        expected = replace(expected, basis=basis)
     if price is None:
         return expected
     if price.usd_per_image is not None:
@@ -223,11 +222,13 @@ def estimate_cost(config: SystemConfig, tasks: Sequence[Task]) -> ExpectedCost:
     by_kind = {"text_in": Range(*TEXT_FACTORS).scale(prompt_tokens)}
     for kind, tokens in row.tokens.items():
         by_kind[kind] = tokens.scale(number.get(kind, len(tasks)))
-    parts = [
-        amount.scale((getattr(price, kind) or 0) / MILLION) for kind, amount in by_kind.items()
-    ]
-    unpriced = [k for k, amount in by_kind.items() if amount != ZERO and getattr(price, k) is None]
-    return expected if unpriced else replace(expected, usd=Range.total(parts))
+    parts = []
+    for name, amount in by_kind.items():
+        usd_per_million = getattr(price, name)
+        if usd_per_million is None and amount != ZERO:
+            return expected
+        parts.append(amount.scale((usd_per_million or 0) / MILLION))
+    return replace(expected, usd=Range.total(parts))
 
 
 __getattr__ = find_renamed(__name__, {"described": "describe_config"})

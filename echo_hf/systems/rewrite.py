@@ -220,15 +220,9 @@ class Rewrite:
         except BaseException as error:  # as for any system, with the writer's tokens
             result = result_of_error(error)
         usage, cost_usd = writing.add_costs(result, is_drawn=result.image is not None)
+        artist = {"artist": dict(result.details), "artist_revised_prompt": result.revised_prompt}
         return replace(
-            result,
-            revised_prompt=writing.prompt,
-            usage=usage,
-            cost_usd=cost_usd,
-            details={
-                "artist": dict(result.details),
-                "artist_revised_prompt": result.revised_prompt,
-            },
+            result, revised_prompt=writing.prompt, usage=usage, cost_usd=cost_usd, details=artist
         )
 
     def __enter__(self) -> Self:

@@ -53,7 +53,7 @@ SINGLE_TASK_CODES = frozenset({"no_file", "no_input", "several_files"})
 
 @dataclass(frozen=True)
 class GenerationPlan:
-    """What a system is about to draw, and what that is expected to take."""
+    """The tasks that a system is about to draw, and the expected cost."""
 
     system: str
     todo: tuple[Task, ...]
@@ -70,14 +70,14 @@ class GenerationPlan:
         if not self.todo:
             return ""
         expected, parts = self.expected, [f"{len(self.todo):>9,} to draw"]
-        parts += [f"{self.stale:,} of them again"] if self.stale else []
-        parts += [f"{self.stored:,} kept"] if self.stored else []
-        parts += [f"price {format_dollars(expected.usd)}"] if expected.cost_usd else []
-        parts += (
-            [f"time {format_seconds(expected.seconds)}"]
-            if expected.seconds and expected.seconds.likely
-            else []
-        )
+        if self.stale:
+            parts.append(f"{self.stale:,} of them again")
+        if self.stored:
+            parts.append(f"{self.stored:,} kept")
+        if expected.cost_usd:
+            parts.append(f"price {format_dollars(expected.usd)}")
+        if expected.seconds and expected.seconds.likely:
+            parts.append(f"time {format_seconds(expected.seconds)}")
         return ", ".join(parts)
 
 
@@ -163,6 +163,7 @@ class SystemRun:
         config, entries = self.config, self.journal.entries
         todo, failed, stale = list[Task](), list[Task](), 0
         for task in tasks:
+            # A result under other settings or of another digest is stale, and drawn again.
             has_failed, entry = False, entries.get(task.sample_id)
             if entry is not None:
                 is_same = entry.signature == signature
@@ -173,19 +174,20 @@ class SystemRun:
                 stale += entry.outcome in SETTLED
                 is_same = is_same and entry.sample_digest == task.sample_digest
                 has_failed = is_same and entry.outcome == Outcome.FAILED
-            (failed if has_failed else todo).append(task)
+            if has_failed:
+                failed.append(task)
+            else:
+                todo.append(task)
         current = [entry for entry in entries.values() if entry.signature == signature]
         return GenerationPlan(
             system=config.name,
             todo=(*todo, *failed),
             stored=len(tasks) - len(todo) - len(failed),
             stale=stale,
-            expected=self._estimate_cost((*todo, *failed), current),
+            expected=self._estimate((*todo, *failed), current),
         )
 
-    def _estimate_cost(
-        self, tasks: Sequence[Task], entries: Sequence[JournalEntry]
-    ) -> ExpectedCost:
+    def _estimate(self, tasks: Sequence[Task], entries: Sequence[JournalEntry]) -> ExpectedCost:
         """Estimate what tasks take: by this run's measurements, or else by the list."""
         # A system of several models may have a better estimate than the list.
         count, estimate = len(tasks), getattr(self.system, "estimate", None)
@@ -194,22 +196,21 @@ class SystemRun:
             return listed
         costs = [entry.cost_usd for entry in entries if entry.outcome == Outcome.OK]
         paid = [cost for cost in costs if cost is not None]
-        times = [
-            entry.latency_s for entry in entries if entry.attempts and entry.latency_s is not None
-        ]
+        latencies = [entry.latency_s for entry in entries if entry.attempts]
+        times = [latency for latency in latencies if latency is not None]
         is_free = self.config.usd_per_image == 0
         usd = listed.usd if is_free else extrapolate(paid, count) or listed.usd
         seconds = extrapolate(times, count) or listed.seconds
         if seconds is not None:
             rate = self.config.limits.per_minute
             slowest = 60 * count / rate if rate else 0.0
-            seconds = Range(*(max(slowest, likely / self.concurrency) for likely in seconds))
+            # Neither the rate limit nor the tasks at a time let it be faster.
+            seconds = Range(*(max(slowest, bound / self.concurrency) for bound in seconds))
         if paid or times:
             basis = f"measured in this run: {len(paid)} prices, {len(times)} times"
-            listed = replace(
-                listed,
-                basis=basis if paid and times else "; ".join(filter(None, (basis, listed.basis))),
-            )
+            if listed.basis and not (paid and times):
+                basis = f"{basis}; {listed.basis}"
+            listed = replace(listed, basis=basis)
         return replace(listed, usd=usd, seconds=seconds)
 
     def preflight(self) -> Retired | None:
@@ -219,9 +220,10 @@ class SystemRun:
         except Exception as error:
             self.stopped = str(error)
             if not isinstance(error, EchoError):
+                reason = result_of_error(error).text
                 self.stopped = (
-                    f"system {self.config.name!r} cannot be looked for ({result_of_error(error).text}): "
-                    "fix that, or choose other systems with --systems"
+                    f"system {self.config.name!r} cannot be looked for ({reason}): fix that, or "
+                    "choose other systems with --systems"
                 )
         return None
 
@@ -232,10 +234,9 @@ class SystemRun:
         self.watch, self.stats.began = watch, time.monotonic()
         if self.stopped is None:
             if retired is None or self.journal.current is None:
-                determinism = self.system.determinism
-                self._signature = self.journal.sign(
-                    self.system.signature(), determinism, self.config.answered_by.model_dump()
-                )
+                model = self.config.answered_by.model_dump()
+                settings, determinism = self.system.signature(), self.system.determinism
+                self._signature = self.journal.sign(settings, determinism, model)
             else:  # settings that draw nothing do not replace those of earlier outputs
                 self._signature = self.journal.current
             if retired is None:
@@ -294,9 +295,10 @@ class SystemRun:
                         entry = work.result()
                         self._report_entry(entry)
                         self._count_failures(entry)
-                        # A list of outputs may call one task's model retired, which says nothing of the others.
+                        # Stored outputs may call one task's model retired: that is of no other.
                         is_asked = entry.stage != OutcomeStage.PREFLIGHT
-                        gone = entry if entry.outcome == Outcome.RETIRED and is_asked else gone
+                        if entry.outcome == Outcome.RETIRED and is_asked:
+                            gone = entry
             finally:
                 self._stop.set()
                 if running:
@@ -310,9 +312,8 @@ class SystemRun:
 
     def _retire(self, tasks: Iterable[Task], retired: Retired) -> None:
         """Record that the model is retired for tasks; nothing is asked."""
-        stage = OutcomeStage.PREFLIGHT
         result = GenerationResult(
-            Outcome.RETIRED, stage=stage, code=retired.code, text=retired.text
+            Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT, code=retired.code, text=retired.text
         )
         for task in tasks:
             entry = self.journal.entries.get(task.sample_id)
@@ -341,14 +342,12 @@ class SystemRun:
                 if transient.usage is not None or transient.cost_usd is not None:
                     billed.append(transient)
                 if transient.wait_s is not None and policy.can_retry(transient):
-                    self._limiter.hold(
-                        transient.wait_s
-                    )  # all tasks wait when the system asks for it
+                    self._limiter.hold(transient.wait_s)  # all tasks wait, as the system asks
                 raise
             except (GenerationError, KeyboardInterrupt):
                 raise
-            # An error of a library is a failure of this task alone. Some are no `Exception`: SystemExit, or
-            # the panic of a library in Rust.
+            # An error of a library is a failure of this task alone. Some are no `Exception`:
+            # SystemExit, or the panic of a library in Rust.
             except BaseException as error:
                 return result_of_error(error)
             finally:
@@ -387,9 +386,8 @@ class SystemRun:
             except (ImageError, TypeError) as error:
                 problem = str(error)
         if problem is not None:
-            result = replace(
-                result, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=problem
-            )
+            stage = OutcomeStage.ANSWER
+            result = replace(result, outcome=Outcome.FAILED, stage=stage, text=problem)
         try:
             details = json.loads(json.dumps(dict(result.details), default=str), parse_constant=str)
         except (TypeError, ValueError, RecursionError):  # the image is kept all the same

@@ -27,7 +27,7 @@ from echo_hf.builder.steps import STAGES
 from echo_hf.config.evaluation import read_judge
 from echo_hf.config.systems import FixedSize, read_system, shipped_config, shipped_configs
 from echo_hf.curate.safety import Safety
-from echo_hf.engines.base import ImageRef, Message, Request, Text, check_engine_installed
+from echo_hf.engines.base import ImageRef, Message, Request, Text, check_installed
 from echo_hf.engines.memory import estimate_memory, gib, measure_gpu_memory
 from echo_hf.engines.vllm import VllmEngine, make_sampling, render_conversation
 from echo_hf.errors import EngineError, GenerationError
@@ -46,7 +46,7 @@ from echo_hf.metrics.structure_distance import (
     self_similarities,
 )
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import Failure, RawText, make_answer_source
+from echo_hf.pipeline.answers import Failure, RawText, as_source
 from echo_hf.pipeline.batch_inference import fill, iterate_segments
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage import ModelStage
@@ -204,7 +204,7 @@ def questions(run: BuildRun) -> dict[str, Asking]:
             asked[name] = Asking(stage, before.dataset, LETTERS[name])
             continue
         table = before.dataset.with_format("arrow")[:]
-        requests = stage.answered_by(make_answer_source(engine, None)).requests(table)
+        requests = stage.answered_by(as_source(engine, None)).requests(table)
         said = engine.stream(one for row in requests for one in row)
         lengths = [len(one.text) for _, one in said if one.text]
         asked[name] = Asking(stage, before.dataset, sum(lengths) // len(lengths))
@@ -258,7 +258,7 @@ def guard(given: Given) -> Iterator[Row]:
 
 
 def _engine(part: str, make: Callable[[Path, bool], models.MadeUp], given: Given) -> Iterator[Row]:
-    check_engine_installed("vllm")
+    check_installed("vllm")
     made = make(given.folder / part, given.tiny)
     yield Row(part, "weights", f"{made.shape.parameters:,}")
     with open_run(shipped_config(), given.folder) as run, VllmEngine(**made.options) as engine:
@@ -332,7 +332,7 @@ def _against_chat(engine: VllmEngine, stage: Copies, rows: Dataset) -> tuple[str
 
 def kill(given: Given) -> Iterator[Row]:
     """An engine that is at work when it is killed."""
-    check_engine_installed("vllm")
+    check_installed("vllm")
     made = models.reader(given.folder / "kill", given.tiny)
     with (
         open_run(shipped_config(), given.folder) as run,
@@ -374,7 +374,7 @@ def system(given: Given) -> Iterator[Row]:
         def bare(task: Task) -> None:
             inputs = open_inputs(task)
             shown, _ = pipeline.inputs(inputs)
-            asked = pipeline.choose_size_arguments(config.size, inputs[0].size if inputs else None)
+            asked = pipeline.size_arguments(config.size, inputs[0].size if inputs else None)
             noise = torch.Generator("cpu").manual_seed(config.seed)
             pipe(prompt=task.prompt, **drawing.options.call, **shown, **asked, generator=noise)
 

@@ -13,7 +13,7 @@ import pytest
 
 import echo_hf
 from echo_hf import metrics, scores
-from echo_hf._infra.summary import SummaryMixin, summarize_value
+from echo_hf._infra.summary import SummaryMixin, shorten
 from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.release import read_release
 from echo_hf.metrics import MetricResult, Unmeasured
@@ -61,7 +61,9 @@ def test_every_result_that_users_get_is_shown_short() -> None:
     kinds |= {"Manifest": Manifest, "Analysis": Analysis}
     for name, kind in kinds.items():
         assert issubclass(kind, SummaryMixin), name
-        assert kind.__repr__.__qualname__.split(".")[0] in ("SummaryMixin", "SystemValuesPlot"), name
+        assert kind.__repr__.__qualname__.split(".")[0] in ("SummaryMixin", "SystemValuesPlot"), (
+            name
+        )
 
 
 @pytest.mark.parametrize("systems", [2, 20])
@@ -128,4 +130,4 @@ def test_a_metric_of_many_samples_is_counted() -> None:
     ],
 )
 def test_values_are_short(value: object, shown: str) -> None:
-    assert summarize_value(value) == shown
+    assert shorten(value) == shown

@@ -26,7 +26,7 @@ from echo_hf._infra.worker_pool import (
     ProcessWorker,
     WorkerPool,
     assign_gpus,
-    make_process_factories,
+    make_processes,
 )
 from echo_hf.errors import EngineError, GenerationError
 from tests._infra.painters import refuses, windows, work
@@ -44,9 +44,7 @@ def pool(tmp_path: Path) -> Iterator[Pools]:
     def make(devices: list[str | None], service: Any = None, **more: Any) -> WorkerPool[str, Any]:
         service = service or partial(work, tmp_path)
         made.append(
-            WorkerPool(
-                "the painters", service, make_process_factories(devices), GenerationError, **more
-            )
+            WorkerPool("the painters", service, make_processes(devices), GenerationError, **more)
         )
         return made[-1]
 

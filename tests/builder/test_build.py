@@ -660,7 +660,7 @@ def test_small_parts_give_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Threads, "part_posts", 20)
     monkeypatch.setattr(declared, "ROWS_PER_TAKE", 8)
     monkeypatch.setattr(stages, "BATCH_ROWS", 9)
-    monkeypatch.setattr(importlib.import_module("echo_hf._infra.atomic"), "MOST_ROWS", 7)
+    monkeypatch.setattr(importlib.import_module("echo_hf._infra.atomic"), "ROWS_PER_BATCH", 7)
     parted = stages_of(tmp_path / "parted")
     assert len(whole) == 25
     assert [name for name in whole if whole[name] != parted[name]] == []

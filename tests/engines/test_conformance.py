@@ -24,7 +24,7 @@ from echo_hf.engines.base import (
     Message,
     Request,
     Text,
-    is_abstaining,
+    abstains,
     make_engine,
 )
 from echo_hf.errors import EngineError
@@ -210,7 +210,7 @@ def test_the_signature_is_plain_and_always_the_same(case: Case) -> None:
 
 
 def test_only_who_is_no_model_abstains(case: Case) -> None:
-    silent = is_abstaining(case.engine.signature())
+    silent = abstains(case.engine.signature())
     assert case.engine.stored is not silent
     if silent:  # and travels with the stage that has it
         copy = pickle.loads(pickle.dumps(case.engine))  # noqa: S301 - our own bytes

@@ -19,9 +19,9 @@ from PIL import Image
 
 from echo_hf.collect.fetch import FetchStats
 from echo_hf.hub.hydrate import (
+    Archive,
     HydrationResult,
-    PostArchive,
-    RestoredPart,
+    Restored,
     hydrate,
     hydrate_sample,
     read_archive,
@@ -278,7 +278,7 @@ def test_images_are_fetched_once_from_where_the_posts_show_them(
 
 
 @pytest.fixture(scope="module")
-def archive(few: Few, tmp_path_factory: pytest.TempPathFactory) -> PostArchive:
+def archive(few: Few, tmp_path_factory: pytest.TempPathFactory) -> Archive:
     folder = tmp_path_factory.mktemp("archive")
     return read_archive([entry(few.posts(folder / "posts"))], ImageStore(folder / "pictures"))
 
@@ -321,7 +321,7 @@ HOSTILE_IMAGE = st.fixed_dictionaries(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_hostile_row_is_told_and_fills_nothing(
-    rows: list[Row], archive: PostArchive, data: st.DataObject
+    rows: list[Row], archive: Archive, data: st.DataObject
 ) -> None:
     row = dict(data.draw(st.sampled_from(rows)))
     spans = st.none() | st.lists(HOSTILE_SPAN, max_size=4)
@@ -342,7 +342,7 @@ def test_a_hostile_row_is_told_and_fills_nothing(
     "provenance", [None, "no json", "[]", '{"quoted": 3}', '{"quoted": [{"path": ["x"]}]}']
 )
 def test_a_hostile_provenance_is_told(
-    rows: list[Row], archive: PostArchive, provenance: str | None
+    rows: list[Row], archive: Archive, provenance: str | None
 ) -> None:
     new, match = hydrate_sample({**rows[0], "provenance": provenance}, archive)
     assert new["provenance"] == provenance
@@ -391,14 +391,14 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def archive_of(folder: Path, *images: tuple[bytes, str | None]) -> PostArchive:
+def archive_of(folder: Path, *images: tuple[bytes, str | None]) -> Archive:
     store = ImageStore(folder / "pictures")
     shown = [{"sha256": store.put(data), "url": url} for data, url in images]
     table = pa.Table.from_pylist([{"url": POST, "pictures": shown}], schema=POSTS.schema)
-    return PostArchive(table, store)
+    return Archive(table, store)
 
 
-def rebuilt(entries: list[dict[str, Any]], here: PostArchive) -> list[RestoredPart]:
+def rebuilt(entries: list[dict[str, Any]], here: Archive) -> list[Restored]:
     row = {"picture_sources": entries, "input_images": [], "output_images": [], "screenshot": None}
     return restore_images(row, here)["output"]
 
@@ -416,7 +416,7 @@ def test_of_two_copies_the_nearer_one_is_taken(tmp_path: Path, order: tuple[int,
     here = archive_of(tmp_path, *((copies[number], None) for number in order))
     for image, copy in zip((ONE, TWIN), copies, strict=True):
         (found,) = rebuilt([left_out(tmp_path, image)], here)
-        assert found == RestoredPart(digest(copy), Match.SAME_IMAGE)
+        assert found == Restored(digest(copy), Match.SAME_IMAGE)
     # Without a signature only the very bytes will do.
     (found,) = rebuilt([{**left_out(tmp_path, ONE), "signature": None}], here)
     assert (found.value, found.match) == (None, Match.DIFFERENT)
@@ -448,7 +448,7 @@ def test_a_crop_needs_its_screenshot(tmp_path: Path) -> None:
     said = f"its screenshot {digest(shot)} stays left out"
     assert (found.match, found.detail) == (Match.MISSING, said)
     here.images.put(crop)
-    assert rebuilt([entry], here) == [RestoredPart(digest(crop), Match.EXACT)]
+    assert rebuilt([entry], here) == [Restored(digest(crop), Match.EXACT)]
 
 
 def test_a_crop_is_cut_out_of_the_screenshot_that_is_there(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from echo_hf.pipeline.answers import (
     NotedAnswer,
     RawText,
     StoredAnswers,
-    make_answer_source,
+    as_source,
     parse,
 )
 from echo_hf.reasons import Failed
@@ -177,7 +177,7 @@ def test_stored_answers_come_in_the_order_of_the_requests(store: Store) -> None:
 
 
 def test_an_engine_without_a_store_answers_directly() -> None:
-    answers = make_answer_source(Scripted(stored=False), None)
+    answers = as_source(Scripted(stored=False), None)
     assert isinstance(answers, DirectAnswers)
     asked = [request(line) for line in ("red", "silent blue", "green", "off pink")]
     given = answers.read(asked)
@@ -188,7 +188,7 @@ def test_an_engine_without_a_store_answers_directly() -> None:
 
 
 def test_an_engine_whose_answers_are_kept_has_a_store_of_its_own_where_none_is_given() -> None:
-    answers = make_answer_source(engine := Scripted(), None)
+    answers = as_source(engine := Scripted(), None)
     assert answers.signature == engine.signature()
     assert [one.reason for one in answers.read([request("red")])] == [Failed.NOT_ANSWERED]  # type: ignore[union-attr]
 

@@ -134,13 +134,13 @@ def test_too_many_or_too_few_inputs_are_unsupported(
 def test_inputs_are_given_as_the_class_takes_them(
     name: str, policy: str, images: list[Any], arguments: Any, details: Any
 ) -> None:
-    found, told = pipeline(name, several_inputs=policy).prepare_inputs(images)
+    found, told = pipeline(name, several_inputs=policy).build_inputs(images)
     assert (found, told) == (arguments, {"given": len(images), **details})
 
 
 def test_a_stitched_image_is_not_resized_again() -> None:
     """Shapes of 672 x 1568 and 2 : 1; 16 x floor(sqrt(16384 / (672 / 1568 + 2)) / 16) = 80."""
-    arguments, details = pipeline(KONTEXT, stitched_pixels=128 * 128).prepare_inputs([HIGH, WIDE])
+    arguments, details = pipeline(KONTEXT, stitched_pixels=128 * 128).build_inputs([HIGH, WIDE])
     assert arguments["_auto_resize"] is False
     assert arguments["image"].size == (32 + 160, 80)
     assert details == {"given": 2, "used": 2, "way": "stitch", "stitched": [192, 80]}
@@ -159,7 +159,7 @@ def test_a_stitched_image_is_not_resized_again() -> None:
 def test_the_size_follows_the_config(
     size: OutputSize, first: Any, name: str, arguments: Any
 ) -> None:
-    assert pipeline(name).choose_size_arguments(size, first) == arguments
+    assert pipeline(name).size_arguments(size, first) == arguments
 
 
 @pytest.mark.parametrize(

@@ -18,15 +18,16 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config
 from echo_hf.config.runs import find_runs_folder
 from echo_hf.config.sections import Target
-from echo_hf.engines.base import RunEngines, is_abstaining
+from echo_hf.engines.base import RunEngines, abstains
 from echo_hf.errors import ConfigError
+from echo_hf.images.loader import PixelSize
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.answers import make_answer_source
+from echo_hf.pipeline.answers import as_source
 from echo_hf.pipeline.batch_inference import plan_requests
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.samples.boxes import Convention, PixelBox, PixelSize, intersection_over_union
+from echo_hf.samples.boxes import Convention, PixelBox, intersection_over_union
 from echo_hf.samples.held_boxes import StoredBoxes
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, sample_digest
 from echo_hf.samples.screenshots import Screenshots, ScreenshotsAnswer
@@ -85,16 +86,15 @@ def check_boxes(
         closing(folder.open_store()) as store,
     ):
         stage_engine = engines.use(name)
-        if is_abstaining(stage_engine.signature()):
+        if abstains(stage_engine.signature()):
             raise ConfigError(
                 f"engine {setting.engines[name].kind!r} of stage {STAGE!r} is no model, and draws "
                 "no boxes of its own: name another one with --engine"
             )
         stage = Screenshots.from_config(setting, folder.images)
         target = setting.target
-        samples = [
-            build_sample(draw_screenshot(size, target), folder.images, target) for size in SIZES
-        ]
+        screenshots = [draw_screenshot(size, target) for size in SIZES]
+        samples = [build_sample(data, folder.images, target) for data in screenshots]
         rows = make_dataset(stage.inputs, samples)
         if stage_engine.stored and not offline:
             request_plan = plan_requests(stage, rows, stage_engine, store)
@@ -108,7 +108,7 @@ def check_boxes(
             progress=partial(advance_progress, watch, STAGE),
         )
         watch.report_result(result)
-        answers = make_answer_source(stage_engine, store)
+        answers = as_source(stage_engine, store)
         stage = stage.answered_by(answers)
         requests = [request for requests in stage.requests(rows.data.table) for request in requests]
         frames, parsed_answers = stage.frames, answers.read(requests)

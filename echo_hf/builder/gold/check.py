@@ -16,7 +16,7 @@ from echo_hf.builder.build import describe_stage
 from echo_hf.builder.gold.folder import HALVES, POSTS_FILE, read_gold
 from echo_hf.builder.gold.measures import Measure
 from echo_hf.builder.gold.posts import check_agreement, make_dataset, read_gold_posts
-from echo_hf.builder.gold.stages import CHECKS, Material, choose_stages, name_half, score_stage
+from echo_hf.builder.gold.stages import CHECKS, GoldMaterial, choose_stages, name_half, score_stage
 from echo_hf.builder.steps import load_stage_class
 from echo_hf.config.checks import EngineChoice, format_value
 from echo_hf.config.loading import Config, load_config
@@ -169,7 +169,7 @@ def check_engine(
         posts = read_gold_posts(entries, urls, folder.images)
         watch.report_result(posts.read)
         check_agreement(all_gold, posts, posts_source)
-        material, checks = Material(setting, lines, posts), list[StageCheck]()
+        material, checks = GoldMaterial(setting, lines, posts), list[StageCheck]()
         for name in chosen:
             stage = cast("ModelStage", load_stage_class(name).from_config(setting, folder.images))
             kind = str(setting.stages.get_engine(name))
@@ -188,16 +188,22 @@ def check_engine(
             )
             # Do not show which posts of the held-out half went wrong.
             stats = replace(result.stats, rejected={}, noted={})
-            watch.report_result(
-                replace(result, stats=stats, quarantine=result.quarantine.select([]))
-            )
+            shown = replace(result, stats=stats, quarantine=result.quarantine.select([]))
+            watch.report_result(shown)
             measures, lost_notes = score_stage(name, material, result, errors=errors)
             notes += lost_notes
             describe = describe_stage(stage, stage_engine)
             record = StageRecord(name, describe, inputs._fingerprint, result.dataset._fingerprint)
-            failed, fill = result.stats.quarantined, result.stats.fill
-            check_fields = (record.digest, describe, measures, failed, fill)
-            checks.append(StageCheck(name, setting.engines[kind], *check_fields))
+            check = StageCheck(
+                name,
+                setting.engines[kind],
+                record.digest,
+                describe,
+                measures,
+                failed=result.stats.quarantined,
+                fill=result.stats.fill,
+            )
+            checks.append(check)
     digest = hashlib.sha256()
     for name, file_lines in lines.items():
         for text in sorted(line.model_dump_json() for line in file_lines):

@@ -12,7 +12,7 @@ from typing import Any
 from echo_hf._infra.atomic import replace_folder
 from echo_hf.builder.build import open_run
 from echo_hf.builder.gold.folder import read_gold
-from echo_hf.builder.gold.posts import GoldPosts, Row, check_agreement, index_texts, read_gold_posts
+from echo_hf.builder.gold.posts import GoldPosts, check_agreement, index_texts, read_gold_posts
 from echo_hf.builder.review import read_built_samples
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config.loading import Config
@@ -21,6 +21,7 @@ from echo_hf.curate.edits import apply_decisions
 from echo_hf.errors import GoldError
 from echo_hf.reasons import NotGold
 from echo_hf.samples.spans import squeeze
+from echo_hf.tables import Row
 
 
 @dataclass(frozen=True)

@@ -261,9 +261,8 @@ def read_gold(folder: Path | str) -> Gold:
             problem = unknown("file of a gold folder", path.stem, LINES, str(folder))
             raise GoldError(f"{problem}: rename it, or move it elsewhere")
     files = {name: folder / f"{name}.jsonl" for name in LINES}
-    gold = Gold(
-        (name, _read_lines(path, LINES[name])) for name, path in files.items() if path.exists()
-    )
+    existing = {name: path for name, path in files.items() if path.exists()}
+    gold = Gold((name, _read_lines(path, LINES[name])) for name, path in existing.items())
     if not gold:
         raise GoldError(f"{str(folder)!r} holds no gold: expected at least one of {names}")
     return gold

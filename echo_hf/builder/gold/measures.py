@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from echo_hf._infra.bootstrap import Interval
 from echo_hf.samples.spans import squeeze
 
 LEVEL = 0.95
 MIN_THREADS = 10
 RESAMPLES = 2000
-Interval = tuple[float, float]
 # Measures whose items may be right in part.
 GRADED_MEASURES = frozenset({"prompt_similarity", "box_iou"})
 # For a precision, whose items are claims: the measures of what people wrote down.

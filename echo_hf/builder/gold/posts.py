@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from datasets import Dataset
@@ -36,9 +35,8 @@ from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.spans import MIN_SPAN_TOKENS, SpanIndex
 from echo_hf.samples.threads import Threads
-from echo_hf.tables import POSTS, Table
+from echo_hf.tables import POSTS, Row, Table
 
-Row = Mapping[str, Any]
 Digests = tuple[str | None, ...]
 KEPT_SCORE = 5
 
@@ -95,9 +93,8 @@ def read_gold_posts(
     digests_of: dict[str, Digests] = {}
     for folder, row in zip(selected["folder"], rows, strict=True):
         for post in parsed[row]:
-            digests = tuple(
-                _digest(image, folder, images_of.get(post.url, ())) for image in post.pictures
-            )
+            stored = images_of.get(post.url, ())
+            digests = tuple(_digest(image, folder, stored) for image in post.pictures)
             # Of several records of a post, take the one with the most known images.
             digests_of[post.url] = max(
                 digests_of.get(post.url, ()),
@@ -243,18 +240,16 @@ def _check_roles(lines: Sequence[RolesLine], posts: GoldPosts) -> None:
 
 
 def _check_samples(gold: Gold) -> None:
-    prompts = {
-        line.root_url: [sample.prompt for sample in line.samples] for line in gold["extract"]
-    }
-    known_keys = {key for line in gold["extract"] for key in line.keys}
+    extract = gold["extract"]
+    prompts = {line.root_url: [sample.prompt for sample in line.samples] for line in extract}
+    known_keys = {key for line in extract for key in line.keys}
     for line in (*gold["roles"], *gold["safety"], *gold["tasks"]):
         if line.key not in known_keys:
             problem = f"prompt {format_value(line.prompt)} is of no sample of that thread"
             known_prompts = format_value(prompts.get(line.root_url, []))
             raise _error(line, problem, f"one that extract.jsonl has, {known_prompts}")
-    listed = {
-        url for line in gold["extract"] for sample in line.samples for url in sample.feedback_urls
-    }
+    samples = [sample for line in extract for sample in line.samples]
+    listed = {url for sample in samples for url in sample.feedback_urls}
     for line in gold["feedback"]:
         if line.post_url not in listed:
             problem = f"{line.post_url!r} is feedback of no sample in extract.jsonl"

@@ -28,13 +28,14 @@ from echo_hf.builder.gold.folder import (
     fold_text,
 )
 from echo_hf.builder.gold.measures import Item, Measure, NamedItem, grade, similarity, summarize
-from echo_hf.builder.gold.posts import GoldPosts, Row, make_dataset
+from echo_hf.builder.gold.posts import GoldPosts, make_dataset
 from echo_hf.config.loading import Config
 from echo_hf.errors import GoldError, StageError, unknown
 from echo_hf.pipeline.result import StageResult, sort_rows
 from echo_hf.samples.boxes import format_box, intersection_over_union
 from echo_hf.samples.extract import (
     MAX_FEEDBACK_CHARACTERS,
+    TRASH,
     Extract,
     ExtractAnswer,
     PostFeedback,
@@ -44,10 +45,9 @@ from echo_hf.samples.extract import (
 )
 from echo_hf.samples.spans import squeeze
 from echo_hf.samples.tasks import TaskDraft, build_rows, own_images
-from echo_hf.tables import THREADS
+from echo_hf.tables import THREADS, Row
 
 UNLIMITED = 1_000_000_000
-TRASH = "Trash"  # what no stage after `extract` is asked about
 SampleKey = tuple[str, str]  # the root of the thread, and the prompt with single spaces
 AnsweredLine = tuple[str, Any, Any]  # root of the thread, gold, answer
 FEEDBACK, NO_FEEDBACK = "feedback", "no feedback of this sample"
@@ -55,6 +55,7 @@ SCREENSHOT, NO_SCREENSHOT = "screenshot", "no screenshot"
 MIN_FOUND_OVERLAP = 0.5
 NO_BOX = "no box"
 SAMPLES = ("extract", "roles")
+WITH_ROLES = "samples_with_roles"
 MEASURES_OF_FILE = {
     "relevance": "keep_precision keep_recall drop_precision drop_recall score_accuracy",
     "extract": """sample_precision sample_recall prompt_similarity prompts_exact quality_accuracy
@@ -87,13 +88,13 @@ class ImageRoles:
 
 
 @dataclass(frozen=True)
-class Material:
+class GoldMaterial:
     config: Config
     gold: Gold
     posts: GoldPosts
 
     @property
-    def scored(self) -> list[Row]:
+    def posts_to_score(self) -> list[Row]:
         urls = {line.url for line in self.gold["relevance"]}
         rows = (row for row in self.posts.posts if row["url"] in urls)
         # With an empty list the stage would not ask.
@@ -128,7 +129,7 @@ class Material:
         ]
 
     @cached_property
-    def judged(self) -> list[Row]:
+    def samples_with_roles(self) -> list[Row]:
         """The samples with the annotated roles of their images, as `feedback` reads them."""
         line_of = {line.key: line for line in self.gold["roles"]}
         rows: list[Row] = []
@@ -138,13 +139,13 @@ class Material:
         return rows
 
     @property
-    def shots(self) -> list[Row]:
+    def screenshot_samples(self) -> list[Row]:
         """The samples that show a conversation or a collage, as `screenshots` reads them."""
-        return [row for row in self.judged if row["screenshot"]]
+        return [row for row in self.samples_with_roles if row["screenshot"]]
 
     @property
-    def asked(self) -> list[Row]:
-        return [row for row in self.judged if row["quality"] != TRASH]
+    def usable_samples(self) -> list[Row]:
+        return [row for row in self.samples_with_roles if row["quality"] != TRASH]
 
     @cached_property
     def roles(self) -> dict[SampleKey, ImageRoles]:
@@ -166,9 +167,9 @@ class Material:
             }
             image_roles[key] = ImageRoles(
                 {
-                    digest: role_at[url, digest]
-                    for digest, url in urls.items()
-                    if (url, digest) in role_at
+                    image: role_at[url, image]
+                    for image, url in urls.items()
+                    if (url, image) in role_at
                 },
                 {frozenset(group) for group in groups if group},
                 filled,
@@ -198,9 +199,8 @@ class Material:
         for filling in line.filled:
             # A completion without blanks gets an empty one, so that it counts as filled.
             blanks = tuple(filling.blanks.items()) or (("", ""),)
-            task = filled.setdefault(
-                filling.prompt, TaskDraft(filling.prompt, blanks, list(inputs))
-            )
+            new_task = TaskDraft(filling.prompt, blanks, list(inputs))
+            task = filled.setdefault(filling.prompt, new_task)
             task.outputs += self._digests([filling.output], candidates)
         yield from (task for task in filled.values() if task.outputs)
 
@@ -226,8 +226,7 @@ def _make_answer(
     return ExtractAnswer(samples=answers)
 
 
-# Comparisons, one for each gold file: a line with what an engine answered, null without an
-# answer.
+# Comparisons, one for each gold file: a line with an engine's answer, null where there is none.
 
 
 def compare_score(
@@ -241,10 +240,10 @@ def compare_score(
             yield name, None
         return
     side = "keep" if line.score in keep else "drop"
-    answered_side = None if score is None else "keep" if score in keep else "drop"
-    item = grade(root, line.url, {side}, answered_side)
+    answered_side = "keep" if score in keep else "drop"
+    item = grade(root, line.url, {side}, None if score is None else answered_side)
     yield f"{side}_recall", item
-    if answered_side:
+    if score is not None:
         yield f"{answered_side}_precision", item
 
 
@@ -285,18 +284,22 @@ def _list_feedback_urls(row: Row) -> list[str]:
 def _compare_sample(
     root: str, gold: GoldSample, row: Row | None, answered: bool
 ) -> Iterator[NamedItem]:
-    place, right = (root, gold.post_urls[0]), {gold.quality, *gold.acceptable}
+    post_url, right = gold.post_urls[0], {gold.quality, *gold.acceptable}
     if _is_counted(gold) or (row and not gold.optional):
-        yield "quality_accuracy", grade(*place, right, row["quality"] if row else None)
+        quality = row["quality"] if row else None
+        yield "quality_accuracy", grade(root, post_url, right, quality)
     if not _is_counted(gold):
         return
     # A sample found as Trash counts as not found, unless gold accepts Trash.
     usable = row if row and (row["quality"] != TRASH or TRASH in right) else None
     alike = similarity(gold.prompt, usable["prompt"]) if usable else None
-    fields = *place, gold.prompt, row["prompt"] if row else ""
-    yield "sample_recall", Item(*fields, float(usable is not None) if answered else None)
-    yield "prompt_similarity", Item(*fields, alike)
-    yield "prompts_exact", Item(*fields, None if alike is None else float(alike == 1))
+    scores = {
+        "sample_recall": float(usable is not None) if answered else None,
+        "prompt_similarity": alike,
+        "prompts_exact": None if alike is None else float(alike == 1),
+    }
+    for name, score in scores.items():
+        yield name, Item(root, post_url, gold.prompt, row["prompt"] if row else "", score)
     for url in gold.feedback:
         answer = FEEDBACK if usable and url in _list_feedback_urls(usable) else NO_FEEDBACK
         yield "feedback_recall", grade(root, url, {FEEDBACK}, answer if answered else None)
@@ -353,9 +356,9 @@ def _name_screenshot(group: frozenset[str], others: Iterable[frozenset[str]]) ->
 
 def read_roles(rows: Iterable[Row]) -> dict[SampleKey, ImageRoles]:
     """Return the roles that `roles` gave each sample's images; unanswered samples are left out."""
-    sample: dict[SampleKey, ImageRoles] = {}
+    roles_of_sample: dict[SampleKey, ImageRoles] = {}
     for row in rows:
-        image_roles = sample.setdefault(read_key(row), ImageRoles({}, set(), set(), {}))
+        image_roles = roles_of_sample.setdefault(read_key(row), ImageRoles({}, set(), set(), {}))
         outputs, shots = row["output_images"], [row["screenshot"]] if row["screenshot"] else []
         for digest in row["input_images"]:
             image_roles.roles.setdefault(digest, "input")
@@ -364,7 +367,7 @@ def read_roles(rows: Iterable[Row]) -> dict[SampleKey, ImageRoles]:
         if row["prompt_fill_blank"]:
             prompt = fold_text(row["prompt"])
             image_roles.completions.update((digest, prompt) for digest in outputs or shots)
-    return sample
+    return roles_of_sample
 
 
 def compare_screenshot(
@@ -384,9 +387,9 @@ def compare_screenshot(
     pairs = {int(a): int(b) for a, b in zip(rows, columns, strict=True) if shared[a, b] > 0}
     right: dict[int, str] = {}
     for number, (role, box) in enumerate(gold_boxes):
-        other, text = pairs.get(number), format_box(box)
-        answer, overlap, given_role = "", None, None
-        if other is not None:
+        text, answer, overlap, given_role = format_box(box), "", None, None
+        if number in pairs:
+            other = pairs[number]
             answer, overlap = format_box(boxes[other][1]), float(shared[number, other])
             if overlap >= MIN_FOUND_OVERLAP:
                 given_role, right[other] = boxes[other][0], text
@@ -410,13 +413,14 @@ def _list_boxes(inputs: Iterable[Any], outputs: Iterable[Any]) -> list[tuple[str
 def compare_verdict(
     root: str, line: FeedbackLine, comment: Row | None, _: Config
 ) -> Iterator[NamedItem]:
-    place, right = (root, line.post_url), {line.verdict, *line.acceptable}
-    yield "verdict_accuracy", grade(*place, right, comment["verdict"] if comment else None)
+    post_url, right = line.post_url, {line.verdict, *line.acceptable}
+    verdict = comment["verdict"] if comment else None
+    yield "verdict_accuracy", grade(root, post_url, right, verdict)
     if line.keywords:
         keyword = fold_text(comment["keyword"] or "") if comment else ""
         score = float(keyword in line.keywords) if keyword else None
-        text = keyword or ("no keyword" if comment else "")
-        yield "keyword_accuracy", Item(*place, " or ".join(sorted(line.keywords)), text, score)
+        expected, text = " or ".join(sorted(line.keywords)), "no keyword" if comment else ""
+        yield "keyword_accuracy", Item(root, post_url, expected, keyword or text, score)
 
 
 def compare_task(root: str, line: TaskLine, row: Row | None, _: Config) -> Iterator[NamedItem]:
@@ -428,10 +432,11 @@ def compare_task(root: str, line: TaskLine, row: Row | None, _: Config) -> Itera
 def compare_safety(
     root: str, line: SafetyLine, row: Row | None, config: Config
 ) -> Iterator[NamedItem]:
-    place = root, line.prompt
     harmless = set(line.categories).isdisjoint(config.stages.safety.remove)
-    answer = None if row is None else "remove" if row["has_nsfw"] else "keep"
-    item = grade(*place, {"keep" if harmless else "remove"}, answer)
+    answer = None
+    if row is not None:
+        answer = "remove" if row["has_nsfw"] else "keep"
+    item = grade(root, line.prompt, {"keep" if harmless else "remove"}, answer)
     yield "keep_recall" if harmless else "removal_recall", item
     if answer == "remove":
         yield "removal_precision", item
@@ -439,16 +444,16 @@ def compare_safety(
     for code in line.categories:
         codes = ", ".join(answered_codes) or "no hazard"
         score = float(code in answered_codes) if row else None
-        yield "hazard_recall", Item(*place, code, codes if row else "", score)
+        yield "hazard_recall", Item(root, line.prompt, code, codes if row else "", score)
 
 
-def _pair_scores(gold: Material, result: StageResult) -> Iterator[AnsweredLine]:
+def _pair_scores(gold: GoldMaterial, result: StageResult) -> Iterator[AnsweredLine]:
     scores = {row["url"]: (row["relevance"] or {}).get("score") for row in result.dataset.to_list()}
     for line in gold.gold["relevance"]:
         yield gold.posts.root_of[line.url], line, scores.get(line.url)
 
 
-def _pair_extracted(gold: Material, result: StageResult) -> Iterator[AnsweredLine]:
+def _pair_extracted(gold: GoldMaterial, result: StageResult) -> Iterator[AnsweredLine]:
     quarantined = set(result.quarantine["root_url"])
     rows_of_root: dict[str, list[Row]] = {}
     for row in result.dataset.to_list():
@@ -458,47 +463,43 @@ def _pair_extracted(gold: Material, result: StageResult) -> Iterator[AnsweredLin
         yield root, line, None if root in quarantined else rows_of_root.get(root, [])
 
 
-def _pair_roles(gold: Material, result: StageResult) -> Iterator[AnsweredLine]:
+def _pair_roles(gold: GoldMaterial, result: StageResult) -> Iterator[AnsweredLine]:
     answered = read_roles(result.dataset.to_list())
     yield from ((key[0], roles, answered.get(key)) for key, roles in gold.roles.items())
 
 
-def _pair_screenshots(gold: Material, result: StageResult) -> Iterator[AnsweredLine]:
+def _pair_screenshots(gold: GoldMaterial, result: StageResult) -> Iterator[AnsweredLine]:
     root_of, digest = gold.posts.root_of, gold.posts.digest
     line_of = {(root_of[line.post_url], digest(line)): line for line in gold.gold["screenshots"]}
     answered_rows = _select_answered(result, "screenshots")
-    for row in gold.shots:
+    for row in gold.screenshot_samples:
         root, _ = read_key(row)
         yield root, line_of.get((root, row["screenshot"])), answered_rows.get(row["id"])
 
 
-def _pair_verdicts(gold: Material, result: StageResult) -> Iterator[AnsweredLine]:
-    comments = (
-        comment for row in result.dataset.to_list() for comment in row["community_feedback"]
-    )
-    by_post = {
-        comment["post_url"]: comment for comment in comments if comment["verdict"] is not None
-    }
-    feedback_urls = {url for row in gold.asked for url in _list_feedback_urls(row)}
+def _pair_verdicts(gold: GoldMaterial, result: StageResult) -> Iterator[AnsweredLine]:
+    rows = result.dataset.to_list()
+    comments = (comment for row in rows for comment in row["community_feedback"])
+    by_post = {comment["post_url"]: comment for comment in comments if comment["verdict"]}
+    feedback_urls = {url for row in gold.usable_samples for url in _list_feedback_urls(row)}
     for line in gold.gold["feedback"]:
         if line.post_url in feedback_urls:
             yield gold.posts.root_of[line.post_url], line, by_post.get(line.post_url)
 
 
-def _pair_tasks(gold: Material, result: StageResult) -> Iterator[AnsweredLine]:
+def _pair_tasks(gold: GoldMaterial, result: StageResult) -> Iterator[AnsweredLine]:
     return _pair_rows(gold, "tasks", _select_answered(result, "feedback"))
 
 
-def _pair_hazards(gold: Material, result: StageResult) -> Iterator[AnsweredLine]:
+def _pair_hazards(gold: GoldMaterial, result: StageResult) -> Iterator[AnsweredLine]:
     rows = result.dataset.to_list()
-    return _pair_rows(
-        gold, "safety", {row["id"]: row for row in rows if row["has_nsfw"] is not None}
-    )
+    screened = {row["id"]: row for row in rows if row["has_nsfw"] is not None}
+    return _pair_rows(gold, "safety", screened)
 
 
-def _pair_rows(gold: Material, file: str, rows: Mapping[str, Row]) -> Iterator[AnsweredLine]:
+def _pair_rows(gold: GoldMaterial, file: str, rows: Mapping[str, Row]) -> Iterator[AnsweredLine]:
     line_of = {line.key: line for line in gold.gold[file]}
-    for row in gold.asked:
+    for row in gold.usable_samples:
         if line := line_of.get(read_key(row)):
             yield line.root_url, line, rows.get(row["id"])
 
@@ -514,20 +515,20 @@ class FileCheck(NamedTuple):
     stage: str
     needs: tuple[str, ...]  # files that the stage's input is made of
     reads: str  # attribute of the material that is this input
-    pairs: Callable[[Material, StageResult], Iterable[AnsweredLine]]
+    pairs: Callable[[GoldMaterial, StageResult], Iterable[AnsweredLine]]
     compare: Callable[[str, Any, Any, Config], Iterator[NamedItem]]
 
 
 FILE_CHECKS = {
-    "relevance": FileCheck("relevance", (), "scored", _pair_scores, compare_score),
+    "relevance": FileCheck("relevance", (), "posts_to_score", _pair_scores, compare_score),
     "extract": FileCheck("extract", (), "threads", _pair_extracted, compare_samples),
     "roles": FileCheck("roles", ("extract",), "samples", _pair_roles, compare_roles),
     "screenshots": FileCheck(
-        "screenshots", SAMPLES, "shots", _pair_screenshots, compare_screenshot
+        "screenshots", SAMPLES, "screenshot_samples", _pair_screenshots, compare_screenshot
     ),
-    "feedback": FileCheck("feedback", SAMPLES, "judged", _pair_verdicts, compare_verdict),
-    "tasks": FileCheck("feedback", SAMPLES, "judged", _pair_tasks, compare_task),
-    "safety": FileCheck("safety", SAMPLES, "judged", _pair_hazards, compare_safety),
+    "feedback": FileCheck("feedback", SAMPLES, WITH_ROLES, _pair_verdicts, compare_verdict),
+    "tasks": FileCheck("feedback", SAMPLES, WITH_ROLES, _pair_tasks, compare_task),
+    "safety": FileCheck("safety", SAMPLES, WITH_ROLES, _pair_hazards, compare_safety),
 }
 CHECKS = {check.stage: check for check in FILE_CHECKS.values()}
 
@@ -561,7 +562,7 @@ def name_half(half: str) -> str:
 
 
 def score_stage(
-    stage: str, gold: Material, result: StageResult, *, errors: bool = False
+    stage: str, gold: GoldMaterial, result: StageResult, *, errors: bool = False
 ) -> tuple[tuple[Measure, ...], list[str]]:
     """Return how well an engine did a stage, and notes on lines that nothing was compared with."""
     names, items, notes = list[str](), list[NamedItem](), list[str]()

@@ -134,7 +134,6 @@ def register(name: str) -> Callable[[SourceT], SourceT]:
 
 
 def make_source(name: str) -> Source:
-    """Return a source by its name."""
     return SOURCES.find(name)()
 
 

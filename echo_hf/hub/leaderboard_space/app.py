@@ -40,7 +40,6 @@ class Leaderboard:
                 self.problem = str(error)
 
     def list_splits(self, tag: str | None) -> list[str]:
-        """Return the splits of a release."""
         return next((list_splits(release) for release in self.releases if release.tag == tag), [])
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import find_complete_folder, write_json
+from echo_hf._infra.atomic import find_complete, write_json
 from echo_hf.config.evaluation import OWN_NAME, AnalysisOptions, EvaluationBase
 from echo_hf.config.runs import RELEASE_FOLDER, find_runs_folder, is_run
 from echo_hf.config.sections import Target
@@ -46,13 +46,7 @@ from echo_hf.report.analysis.tasks import (
 )
 from echo_hf.report.run_data import read_manifest
 from echo_hf.scores.votes import ProtocolName
-from echo_hf.systems.benchmark import (
-    ON_HUB,
-    Benchmark,
-    find_evaluation_folder,
-    get_benchmark,
-    load_evaluation,
-)
+from echo_hf.systems.benchmark import ON_HUB, Benchmark, find_folder, get_benchmark, load_evaluation
 from echo_hf.tables import arrow_rows
 
 SAMPLE_COLUMNS = (
@@ -91,7 +85,7 @@ def analyze(
     protocol: ProtocolName = "corrected"
     if isinstance(config, EvaluationBase) or not is_release(str(config), runs):
         config = load_evaluation(config)
-        folder, name = find_evaluation_folder(config, runs), config.name
+        folder, name = find_folder(config, runs), config.name
         benchmark = get_benchmark(config, folder)
         options, protocol = config.analysis, config.protocol
         release = _read_release(benchmark)
@@ -181,7 +175,7 @@ def _analyze_release(
     times = PostTimes.from_table(posts)
     failures = feedback.analyze_failures(samples, times, examples=options.examples)
     keywords = failures.found.keywords if failures.found else None
-    replaced = find_complete_folder(folder.previous)
+    replaced = find_complete(folder.previous)
     reference = options.before or (str(replaced) if replaced.exists() else None)
     earlier = _read_release(Benchmark(reference, cache=folder.cache)) if reference else None
     rates = compute_run_rates(

@@ -25,9 +25,8 @@ from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.prompts import EXTRA, shorten_prompt
 from echo_hf.report.analysis.result import AnalysisPart, Example
-from echo_hf.tables import POSTS
+from echo_hf.tables import POSTS, SampleRow
 
-SampleRow = Mapping[str, Any]
 BRITISH = {
     "aeroplane": "airplane",
     "behaviour": "behavior",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import METHOD, compute_interval, draw_weights
+from echo_hf._infra.bootstrap import METHOD, Floats, compute_interval, draw_weights
 from echo_hf.config.evaluation import EmbeddingOptions, PerplexityOptions
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
 from echo_hf.engines.transformers import is_out_of_memory
@@ -25,7 +25,6 @@ EXTRA = "analysis-models"
 AUTO = "auto"
 DEFAULT_WINDOW = 2048
 FILLER = 0  # any token: it is masked, and the model is causal
-Floats = NDArray[np.float64]
 
 
 def omit_for_error(error: Exception) -> AnalysisPart[Any]:

@@ -354,7 +354,6 @@ class Analysis(SummaryMixin, FigureModel):
 
 
 def read_analysis(path: Path) -> Analysis | None:
-    """Read `analysis.json`; null where there is none."""
     return read_figures(path, Analysis, "analyze")
 
 

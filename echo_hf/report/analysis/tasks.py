@@ -38,9 +38,8 @@ from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import win_rate
 from echo_hf.systems.benchmark import Benchmark
-from echo_hf.tables import RATINGS
+from echo_hf.tables import RATINGS, SampleRow
 
-SampleRow = Mapping[str, Any]
 NO_IMAGE = "0" * 64  # the stage counts images, and does not look at them
 
 

@@ -32,8 +32,8 @@ from echo_hf.builder.gold.stages import (
     CHECKS,
     FILE_CHECKS,
     MEASURES_OF_FILE,
+    GoldMaterial,
     ImageRoles,
-    Material,
     read_key,
     read_roles,
 )
@@ -387,7 +387,7 @@ def read(folder: Path, **changed: list[Any]) -> dict[str, list[Any]]:
     named = {url for line in gold.iterate_lines() for url in line.addresses}
     entry = PostsSource(source="jsonl", path=folder / "posts.jsonl")
     posts = read_gold_posts([entry], named, ImageStore(folder.parent / "store"))
-    given = Material(load_config(shipped_config()), gold, posts)
+    given = GoldMaterial(load_config(shipped_config()), gold, posts)
     return {name: list(getattr(given, check.reads)) for name, check in CHECKS.items()}
 
 
