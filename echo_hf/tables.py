@@ -14,6 +14,8 @@ import pyarrow as pa
 from datasets import Dataset, Features, Image, List, Value
 
 Row = Mapping[str, Any]  # a row of a table, by column
+PostRow = Mapping[str, Any]  # a row of `POSTS`, or of the posts in a thread
+SampleRow = Mapping[str, Any]  # a row of `SAMPLES`
 
 STRING = Value("string")
 STRINGS = List(STRING)
@@ -41,11 +43,6 @@ IMAGE_SOURCES = List(
 )
 UTC = Value("timestamp[us, tz=UTC]")
 ENGAGEMENT = dict.fromkeys(("likes", "views", "reposts", "replies", "bookmarks"), INTEGER)
-
-
-Row = Mapping[str, Any]
-PostRow = Mapping[str, Any]  # a row of `POSTS`, or of the posts in a thread
-SampleRow = Mapping[str, Any]  # a row of `SAMPLES`
 
 
 def remap_dataset(dataset: Dataset) -> Dataset:

@@ -40,9 +40,6 @@ ImageSource = bytes | Path | Image.Image
 PixelSize = tuple[int, int]  # width and height in pixels
 
 
-PixelSize = tuple[int, int]  # width and height
-
-
 def detect_format(data: bytes) -> str | None:
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "WEBP"

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictBool, StringConstraints
 
-from echo_hf._infra.http_errors import ApiError, HttpResponse, read_api_error
+from echo_hf._infra.http_errors import ApiError, HttpResponse, JsonObject, read_api_error
 from echo_hf.config.checks import Words
 from echo_hf.config.systems import FixedSize, OutputPrice, OutputSize, SystemConfig
 from echo_hf.engines.base import Usage
@@ -42,8 +42,6 @@ NO_IMAGE_REASONS = {"NO_IMAGE", "STOP"}
 UNSPECIFIED = "BLOCKED_REASON_UNSPECIFIED"
 ACCOUNT_STOPPED = "PUP_LIMITED_DISABLED"
 IMAGE_TYPE = "image/"
-
-JsonObject = Mapping[str, Any]
 
 
 def read_answer(document: JsonObject, price: OutputPrice | None) -> GenerationResult:

@@ -15,6 +15,7 @@ from echo_hf._infra.http_errors import (
     OK,
     ApiError,
     HttpResponse,
+    JsonObject,
     as_mapping,
     parse_error,
     read_api_error,
@@ -48,8 +49,6 @@ from echo_hf.systems.images import (
     unusable_image,
 )
 from echo_hf.systems.registry import register
-
-JsonObject = Mapping[str, Any]
 
 STEP = 16
 MAX_SIDE_RATIO = 3.0
