@@ -13,8 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 from datasets import Dataset, Features, Image, List, Value
 
-Row = Mapping[str, Any]  # a row of a table, by column
-
 STRING = Value("string")
 STRINGS = List(STRING)
 FLOAT = Value("float64")

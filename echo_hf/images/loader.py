@@ -37,7 +37,6 @@ AVIF_BRANDS = frozenset({b"avif", b"avis"})
 PAGE_MARKS = (b"<!doctype html", b"<html", b"<head", b"<body")
 
 ImageSource = bytes | Path | Image.Image
-PixelSize = tuple[int, int]  # width and height in pixels
 
 
 PixelSize = tuple[int, int]  # width and height
