@@ -208,7 +208,7 @@ class JudgingSession:
             return self.spent_usd + _compute_cost(stats, engine) >= self.budget_usd
 
         options: Any = {"again": self.again, "keep_going": self.keep_going, "whole": question.whole}
-        options |= {"progress": progress, "should_stop": enough}
+        options |= {"progress": progress, "enough": enough}
         try:
             filled = fill(stage, rows, engine, self.store, **options)
         except UnusableAnswersError as error:  # another judge would not help

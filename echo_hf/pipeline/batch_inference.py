@@ -131,7 +131,7 @@ def fill(
     keep_going: bool = True,
     whole: Dataset | None = None,
     progress: OnProgress | None = None,
-    should_stop: StopTest | None = None,
+    enough: StopTest | None = None,
 ) -> FillStats:
     """Ask an engine for all answers that a stage needs and the store lacks.
 
@@ -150,7 +150,7 @@ def fill(
         keep_going: Whether to ask on where no answer can be used.
         whole: All rows of the question, where these are a part: an answer to any of them counts.
         progress: Called after each answer with the stats so far.
-        should_stop: Whether to ask nothing more, given the stats so far; what is under way then is
+        enough: Whether to ask nothing more, given the stats so far; what is under way then is
             waited for and kept.
 
     Returns:
@@ -170,7 +170,7 @@ def fill(
         answering = stage.answered_by(as_source(engine, store))
         usable = UsableAnswers(answering, dataset if whole is None else whole, store)
         guard = None if keep_going else usable
-        window = _Window(engine, store, stats, progress, should_stop, answering.unusable, guard)
+        window = _Window(engine, store, stats, progress, enough, answering.unusable, guard)
         for _ in range(stage.rounds):
             window.ask(iterate_segments(answering, dataset), again=again)
         if guard is not None:

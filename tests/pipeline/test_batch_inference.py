@@ -290,14 +290,12 @@ def test_the_plan_names_the_calls_that_are_made(
 def test_enough_is_enough(store: Store) -> None:
     """What is under way is kept; a second try counts as more."""
     engine, lines = Scripted(window=2), [f"colour {number}" for number in range(9)]
-    stats = fill(
-        Guess(), posts(*lines), engine, store, should_stop=lambda so_far: so_far.calls >= 3
-    )
+    stats = fill(Guess(), posts(*lines), engine, store, enough=lambda so_far: so_far.calls >= 3)
     assert stats.calls == len(engine.asked) == len(store) == 4
     again = fill(Guess(), posts(*lines), engine, store)
     assert (again.calls, again.store_hits) == (5, 4)
     engine = Scripted(window=1)
-    fill(Guess(), posts("babble"), engine, store, should_stop=lambda so_far: so_far.calls >= 1)
+    fill(Guess(), posts("babble"), engine, store, enough=lambda so_far: so_far.calls >= 1)
     assert len(engine.asked) == 1
 
 

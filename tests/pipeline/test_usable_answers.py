@@ -121,7 +121,7 @@ def test_what_nobody_answered_does_not_count(store: Store) -> None:
     assert filled(store, Abstaining(), *lines).failures == {"needs_model": 30}
     engine, how = Scripted(), {"store": store, "keep_going": False}
     run_stage(Guess(), posts(*lines), engine=engine, offline=True, **how)
-    fill(Guess(), posts(*lines), engine, store, keep_going=False, should_stop=lambda _: True)
+    fill(Guess(), posts(*lines), engine, store, keep_going=False, enough=lambda _: True)
     assert engine.streams == 0
 
 
