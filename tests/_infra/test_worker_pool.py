@@ -233,19 +233,19 @@ import sys, time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from echo_hf._infra.worker_pool import WorkerPool, make_process_factories
+from echo_hf._infra.worker_pool import WorkerPool, make_processes
 from echo_hf.errors import EngineError
 from tests._infra.painters import work
 
 if __name__ == "__main__":
-    pool = WorkerPool("x", partial(work, Path(sys.argv[1])), make_process_factories([None, None]), EngineError)
+    pool = WorkerPool("x", partial(work, Path(sys.argv[1])), make_processes([None, None]), EngineError)
     print(pool.submit("a")[0].result()[2], flush=True)
     {then}
 """
 
 
 FAILS = """with suppress(Exception):
-        places = make_process_factories([None, lambda: 0])
+        places = make_processes([None, lambda: 0])
         WorkerPool("y", partial(work, Path(sys.argv[1])), places, EngineError)"""
 
 
