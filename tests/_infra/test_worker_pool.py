@@ -238,8 +238,8 @@ from echo_hf.errors import EngineError
 from tests._infra.painters import work
 
 if __name__ == "__main__":
-    two = make_processes([None, None])
-    pool = WorkerPool("x", partial(work, Path(sys.argv[1])), two, EngineError)
+    task = partial(work, Path(sys.argv[1]))
+    pool = WorkerPool("x", task, make_processes([None, None]), EngineError)
     print(pool.submit("a")[0].result()[2], flush=True)
     {then}
 """
