@@ -20,13 +20,13 @@ from echo_hf.engines.base import ImageRef
 from echo_hf.engines.pixels import (
     FAMILY_BUDGETS,
     PixelBudget,
-    PixelSize,
     encode_data_url,
     fit_size,
     pixel_budget,
     prepare_image_ref,
 )
 from echo_hf.errors import EngineError, ImageError
+from echo_hf.images.loader import PixelSize
 from tests.errors_for_tests import said_by
 
 SIDES = st.integers(1, 12_000)

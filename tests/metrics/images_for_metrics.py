@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.metrics.image_features import ProtocolName
+from echo_hf.scores.votes import ProtocolName
 from tests.images_for_tests import encoded, rgb_profile
 
 Levels = NDArray[np.uint8]

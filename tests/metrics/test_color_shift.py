@@ -15,10 +15,10 @@ from PIL import Image as Pillow
 from scipy.stats import bootstrap, norm, wasserstein_distance
 from scipy.stats import t as student
 
+from echo_hf._infra.bootstrap import Integers
 from echo_hf.errors import ScoreError
 from echo_hf.metrics import ColorShift, ColorShiftResult, color_shift
 from echo_hf.metrics.color_shift import (
-    Integers,
     ciede2000,
     compute_histograms,
     compute_mean_levels,
@@ -29,8 +29,8 @@ from echo_hf.metrics.color_shift import (
     pool_shifts,
     select_pixels,
 )
-from echo_hf.metrics.image_features import ProtocolName
 from echo_hf.reasons import MetricReason
+from echo_hf.scores.votes import ProtocolName
 from tests.markdown_for_tests import cells
 from tests.metrics.images_for_metrics import (
     BOTH,

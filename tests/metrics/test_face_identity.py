@@ -26,9 +26,9 @@ from echo_hf.metrics.face_identity import (
     find_pack,
     get_levels,
 )
-from echo_hf.metrics.image_features import ProtocolName
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.reasons import MetricReason
+from echo_hf.scores.votes import ProtocolName
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded
 from tests.metrics.images_for_metrics import BOTH

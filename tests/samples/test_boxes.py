@@ -16,6 +16,7 @@ from PIL import Image, ImageCms
 from echo_hf.engines.base import make_engine
 from echo_hf.engines.pixels import FAMILY_BUDGETS
 from echo_hf.errors import ImageError
+from echo_hf.images.loader import PixelSize
 from echo_hf.samples.boxes import (
     BOX_INSTRUCTIONS,
     CheckedBoxes,
@@ -23,7 +24,6 @@ from echo_hf.samples.boxes import (
     EngineFrames,
     Frame,
     PixelBox,
-    PixelSize,
     area,
     choose_engine_frames,
     convert_boxes,

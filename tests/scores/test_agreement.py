@@ -18,8 +18,9 @@ from scipy.stats import kendalltau, pearsonr
 
 from echo_hf.reasons import Unscored
 from echo_hf.scores import agreement, kemeny_consensus
-from echo_hf.scores.agreement import CeilingShare, Mean, read_human
+from echo_hf.scores.agreement import CeilingShare, read_human
 from echo_hf.scores.kemeny import optimal_orders, sample_consensus
+from echo_hf.scores.ranks import Mean
 from tests.scores.ratings_for_tests import (
     RATERS,
     SYSTEMS,

@@ -15,10 +15,10 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ImageError
+from echo_hf.images.loader import PixelSize
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult
 from echo_hf.systems.images import (
-    PixelSize,
     add_image,
     decode_base64,
     nearest_size,

@@ -183,7 +183,7 @@ def test_what_is_missing_is_said_of_every_part(tmp_path: Path) -> None:
     )
     assert (local.extra, local.keys, local.image.cost_usd) == ("diffusers", {}, 0.5)
     assert (both.extra, both.keys) == ("diffusers", {"LUMEN_API_KEY": False})
-    assert [one.is_known for one in (local, both, unheard)] == [True, True, False]
+    assert [one.known for one in (local, both, unheard)] == [True, True, False]
     assert (unheard.extra, unheard.file, unheard.image.cost_usd) == (None, None, None)
     assert (made.image.cost_usd, made.no_folder) == (0.0, "drawn")
     assert (seeded.determinism, local.determinism) == ("the same seed gives the same image", None)
