@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,6 +48,7 @@ from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Notice
 from echo_hf.report.analysis.result import ANALYSIS_FILE
 from echo_hf.systems.journal import drop_samples, lock_run, open_journals
+from echo_hf.tables import Row
 
 HUMAN = "human"
 IMAGE_COLUMNS = ("input_images", "output_images")
@@ -92,9 +92,6 @@ def find_named_images(root: Path) -> set[str]:
 def _list_run_tables(root: Path) -> list[Path]:
     paths = (root / f"{name}.parquet" for name in (*SCORE_CONFIGS, HUMAN))
     return [path for path in paths if path.exists()]
-
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import find_complete, write_json
+from echo_hf._infra.console import Notify
 from echo_hf.config.evaluation import OWN_NAME, AnalysisOptions, EvaluationBase
 from echo_hf.config.runs import RELEASE_FOLDER, find_runs_folder, is_run
 from echo_hf.config.sections import Target
@@ -56,7 +57,6 @@ SAMPLE_COLUMNS = (
 NO_PHRASES_BY_RULES = "rules know no phrases for its prompts: name a model as analysis.task_engine"
 CONFIG_FILE = "config.yaml"
 ANY_TARGET = Target(name="an image model", developer="its maker", released=datetime.date.min)
-Notify = Callable[[str], None]
 SampleRows = Sequence[Mapping[str, Any]]
 
 
