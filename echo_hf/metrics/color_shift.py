@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,9 @@ from echo_hf.metrics.image_features import (
 )
 from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured, coverage_of, estimate_mean
 from echo_hf.reasons import MetricReason
-from echo_hf.scores.votes import ProtocolName
+
+if TYPE_CHECKING:  # the package of scores imports datasets
+    from echo_hf.scores.votes import ProtocolName
 
 CHANNELS, LEVELS = 3, 256
 FIRST_LEVEL, LAST_LEVEL = 5, 250

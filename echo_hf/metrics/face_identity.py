@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,9 @@ from echo_hf.metrics.result import (
     module_versions,
 )
 from echo_hf.reasons import MetricReason
-from echo_hf.scores.votes import ProtocolName
+
+if TYPE_CHECKING:  # the package of scores imports datasets
+    from echo_hf.scores.votes import ProtocolName
 
 AURAFACE = "fal/AuraFace-v1"
 # What of a pack is needed: the other networks of AuraFace are half of its bytes.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from PIL import Image, features
 from xxhash import xxh3_128
@@ -30,7 +30,9 @@ from echo_hf.images.loader import (
 )
 from echo_hf.metrics.result import Unmeasured, describe_bootstrap, get_versions
 from echo_hf.reasons import ImageNotice, MetricReason
-from echo_hf.scores.votes import ProtocolName
+
+if TYPE_CHECKING:  # the package of scores imports datasets
+    from echo_hf.scores.votes import ProtocolName
 
 IMAGE_FORMS = "an image of Pillow's, a path, bytes, or a dict with 'bytes' or 'path'"
 IMAGE_TYPES = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Image)

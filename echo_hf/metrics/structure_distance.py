@@ -38,10 +38,11 @@ from echo_hf.metrics.result import (
     make_mean_fields,
 )
 from echo_hf.reasons import MetricReason
-from echo_hf.scores.votes import ProtocolName
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the package of scores imports datasets
     import torch
+
+    from echo_hf.scores.votes import ProtocolName
 
 MODEL = "facebook/dino-vits16"
 LAYER, SIZE, BATCH_SIZE = 11, 224, 8

@@ -14,11 +14,12 @@ from echo_hf.errors import ScoreError, unknown
 from echo_hf.metrics.image_features import check_protocol
 from echo_hf.metrics.result import MetricResult, Unmeasured, get_versions, make_mean_fields
 from echo_hf.reasons import MetricReason
-from echo_hf.scores.votes import ProtocolName
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the package of scores imports datasets
     import pyarrow as pa
     from pandas import DataFrame
+
+    from echo_hf.scores.votes import ProtocolName
 
 RUBRIC = "text_rendering"
 HIGHEST = 10.0
