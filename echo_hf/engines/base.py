@@ -263,9 +263,8 @@ def abstains(signature: Mapping[str, Any] | None) -> bool:
     kind = (signature or {}).get("kind", "")
     if not kind:
         return False
-    is_known = (
-        ENGINES.find_known(kind) or kind in engine_names()
-    )  # which looks through all packages
+    # Second comes what looks through all packages.
+    is_known = ENGINES.find_known(kind) or kind in engine_names()
     return bool(is_known) and getattr(ENGINES.find(kind), "abstains", False)
 
 
