@@ -373,7 +373,7 @@ def system(given: Given) -> Iterator[Row]:
 
         def bare(task: Task) -> None:
             inputs = open_inputs(task)
-            shown, _ = pipeline.inputs(inputs)
+            shown, _ = pipeline.build_inputs(inputs)
             asked = pipeline.size_arguments(config.size, inputs[0].size if inputs else None)
             noise = torch.Generator("cpu").manual_seed(config.seed)
             pipe(prompt=task.prompt, **drawing.options.call, **shown, **asked, generator=noise)

@@ -84,7 +84,7 @@ def test_a_model_of_the_hub_is_known_by_its_commit(model: Path, no_network: Path
 def test_weights_in_a_pickle_are_read_and_not_run(model: Path) -> None:
     import torch
 
-    torch.save_result(
+    torch.save(
         {key: torch.from_numpy(one) for key, one in WEIGHTS.items()}, model / "pytorch_model.bin"
     )
     (model / "model.safetensors").unlink()
@@ -96,7 +96,7 @@ def test_weights_in_a_pickle_are_read_and_not_run(model: Path) -> None:
         def __reduce__(self) -> Any:
             return Path.touch, (model / "ran",)
 
-    torch.save_result({"embeddings.cls_token": Hostile()}, model / "pytorch_model.bin")
+    torch.save({"embeddings.cls_token": Hostile()}, model / "pytorch_model.bin")
     assert _refused(model).startswith(f"cannot load {str(model)!r} on 'cpu' (")
     assert not (model / "ran").exists()
 

@@ -313,7 +313,7 @@ def test_what_no_task_could_succeed_with_stops_the_run(tiny: Write, tmp_path: Pa
     pickled = tmp_path / "pickled"
     shutil.copytree(tiny("flux"), pickled)
     safe = pickled / "vae" / "diffusion_pytorch_model.safetensors"
-    torch.save_result(load_file(safe), safe.with_suffix(".bin"))
+    torch.save(load_file(safe), safe.with_suffix(".bin"))
     safe.unlink()
     cases = {
         "offload is 'model', and the device is the proc": made(tiny("kontext"), offload="model"),

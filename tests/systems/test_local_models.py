@@ -171,7 +171,7 @@ def test_a_breakdown_is_a_failure_with_its_name() -> None:
     torch = pytest.importorskip("torch", reason=REASON)
     pytest.importorskip("accelerate", reason=REASON)
     with pytest.raises(RuntimeError) as caught:
-        torch.make_empty(2**60)
+        torch.empty(2**60)
     odd = ValueError("height has to be 16\nTraceback")
     for error, code in ((odd, "ValueError"), (caught.value, "out_of_memory")):
         drawn = Breaking(config("any", {}, model="a/b"), drawing=error).draw(task())

@@ -167,7 +167,7 @@ def test_a_model_that_cannot_be_loaded_is_one_line(
 def test_what_a_lack_of_memory_looks_like(torch: Any) -> None:
     pytest.importorskip("accelerate", reason=REASON)
     with pytest.raises(RuntimeError) as caught:
-        torch.make_empty(2**60)
+        torch.empty(2**60)
     assert is_out_of_memory(caught.value)
     assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"))
     assert is_out_of_memory(MemoryError())

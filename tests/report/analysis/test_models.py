@@ -240,7 +240,7 @@ def test_special_tokens_are_the_tokenizers_alone(folder: Path, tmp_path: Path) -
     tokens = causal.tokenizer("abc")["input_ids"]
     assert len(tokens) == 4
     assert found == (pytest.approx(_direct(causal.model, tokens, 64, 32)[0]), 3)
-    (tokens,) = _load(folder).tokens(["a<|endoftext|>"])
+    (tokens,) = _load(folder).tokenize(["a<|endoftext|>"])
     assert len(tokens) == len("a<|endoftext|>")
     assert causal.begin not in tokens
 
@@ -258,7 +258,7 @@ def test_a_batch_that_does_not_fit_is_halved(folder: Path) -> None:
         return causal.model(**given)
 
     cramped.device = causal.model.device  # type: ignore[attr-defined]
-    small = SimpleNamespace(model=cramped, tokens=causal.tokens, begin=None)
+    small = SimpleNamespace(model=cramped, tokenize=causal.tokenize, begin=None)
     texts = [f"a prompt about {at} cats" for at in range(30)]
     how = {"size": 64, "stride": 32, "batch_tokens": 700}
     found, plain = (models.measure_losses(one, texts, **how) for one in (small, causal))
