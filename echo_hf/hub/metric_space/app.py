@@ -66,6 +66,7 @@ def main() -> None:
         title="ECHO",
         description=ABOUT,
         flagging_mode="never",
+        api_name="win_rates",
     )
     page.launch()
 
