@@ -54,9 +54,12 @@ def until(page: Any, text: str) -> str:
 
 
 def choose(page: Any, label: str, option: str) -> None:
-    """Closed lists of other choices may hold an option of the same name, hidden."""
+    """A list that closes may hold an option of the same name: it is waited for."""
+    from playwright.sync_api import expect
+
     page.get_by_label(label).first.click()
     page.get_by_role("option", name=option, exact=True).filter(visible=True).click()
+    expect(page.get_by_role("option").filter(visible=True)).to_have_count(0)
 
 
 @pytest.mark.extras
