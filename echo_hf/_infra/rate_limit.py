@@ -88,7 +88,7 @@ def run_concurrently(
 ) -> Generator[ResultT, None, None]:
     """Yield the results of items as they finish; an error comes after earlier results.
 
-    Items are taken when there is room for them among the `most` under way, in a thread of this
+    Items are taken when there is room for them among the `limit` under way, in a thread of this
     name. Closing the generator cancels those, closes what they share, and joins the thread.
     """
     done: SimpleQueue[Future[ResultT]] = SimpleQueue()

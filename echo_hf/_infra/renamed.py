@@ -1,4 +1,4 @@
-"""Old names of what other packages import: they still work, with a DeprecationWarning."""
+"""Old names of contracts that others import: they work, with a DeprecationWarning."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
     warnings.warn(f"{old} is now {new}: use that name", DeprecationWarning, stacklevel=stacklevel)
 
 
-def find_renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+def make_module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
     """Return the `__getattr__` of a module, which finds its old names under the new ones."""
 
     def find(name: str) -> Any:
         if name not in names:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            text = f"module {module!r} has no attribute {name!r}"
+            raise AttributeError(text, name=name, obj=sys.modules[module])
         warn_renamed(f"{module}.{name}", names[name])
         return getattr(sys.modules[module], names[name])
 

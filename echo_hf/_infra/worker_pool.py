@@ -154,7 +154,7 @@ WorkerFactory = Callable[[str, bytes], Worker]
 class ProcessWorker(Worker):
     """A worker process of this machine, at most `ahead` results before the received ones.
 
-    It sees what is `visible` in `CUDA_VISIBLE_DEVICES`, and removes a folder `aside` when it is
+    It sees what is `visible` in `CUDA_VISIBLE_DEVICES`, and removes the folder `scratch` when it is
     left alone.
     """
 

@@ -136,8 +136,8 @@ def render_page(template: str, **values: Any) -> str:
 class AppPage:
     """The title, scripts, styles and callbacks of one app.
 
-    `opened` gives a person's page, `acted` does what one asks for and gives the page with the
-    number of the request that it answers.
+    `open_page` gives a person's page, `handle_action` does what one asks for and gives the page
+    with the number of the request that it answers.
     """
 
     title: str

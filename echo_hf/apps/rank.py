@@ -67,7 +67,7 @@ class RankedSample:
 @dataclass(frozen=True)
 class RankingDraw:
     samples: tuple[RankedSample, ...]
-    by_id: Mapping[str, RankedSample]  # with those that were not drawn
+    by_id: Mapping[str, RankedSample]  # all with an image, drawn or not
     seed: int
     left_out: Mapping[Reason, int]
 
@@ -91,9 +91,11 @@ def draw_samples(
     candidates: list[RankedSample] = []
     for task in to_rate.tasks:
         rows = to_rate.outputs.get(task.sample_id, ())
-        made_outputs = [HiddenOutput(row["system"], row["image"]) for row in rows]
-        present = tuple(output for output in made_outputs if images.path(output.image).exists())
-        left_out[NotRanked.LOST_IMAGE] += len(made_outputs) - len(present)
+        outputs_with_image = [HiddenOutput(row["system"], row["image"]) for row in rows]
+        present = tuple(
+            output for output in outputs_with_image if images.path(output.image).exists()
+        )
+        left_out[NotRanked.LOST_IMAGE] += len(outputs_with_image) - len(present)
         candidates.append(RankedSample(task, present))
     samples: list[RankedSample] = []
     for split in splits:
@@ -150,45 +152,49 @@ class SampleRanking:
         place_of = {rank: place for place, rank in enumerate(used, 1)}
         return tuple(None if rank is None else place_of.get(rank) for rank in self.ranks)
 
-    def place(self, item: int, rank: int | None) -> SampleRanking:
-        """Give an image a rank, or none; it ties with images of the same rank."""
-        ranks = (*self.ranks[:item], rank, *self.ranks[item + 1 :])
-        return SampleRanking(ranks, self.barred - {item})
+    def place(self, position: int, rank: int | None) -> SampleRanking:
+        """Give the image at a position a rank, or none; it ties with images of the same rank."""
+        ranks = (*self.ranks[:position], rank, *self.ranks[position + 1 :])
+        return SampleRanking(ranks, self.barred - {position})
 
-    def insert(self, item: int, rank: int) -> SampleRanking:
+    def insert(self, position: int, rank: int) -> SampleRanking:
         """Give an image a rank of its own; images in the way move one down."""
-        others = {at: rank for at, rank in enumerate(self.ranks) if rank is not None and at != item}
+        others = {
+            at: rank for at, rank in enumerate(self.ranks) if rank is not None and at != position
+        }
         used, gap = set(others.values()), rank
         while gap in used:
             gap += 1
-        if gap > len(self.ranks):  # no rank is free below: close the gaps above first
-            closed = {old: place for place, old in enumerate(sorted(used), 1)}
+        if gap > len(self.ranks):  # all ranks from this to the last are used: close the gaps first
+            rank_without_gaps = {old: place for place, old in enumerate(sorted(used), 1)}
             rank, gap = 1 + sum(old < rank for old in used), len(self.ranks)
-            others = {at: closed[old] for at, old in others.items()}
+            others = {at: rank_without_gaps[old] for at, old in others.items()}
         ranks: list[int | None] = [None] * len(self.ranks)
         for at, old in others.items():
             ranks[at] = old + 1 if rank <= old < gap else old
-        ranks[item] = rank
-        return SampleRanking(tuple(ranks), self.barred - {item} - set(others))
+        ranks[position] = rank
+        return SampleRanking(tuple(ranks), self.barred - {position} - set(others))
 
-    def better(self, item: int) -> SampleRanking:
+    def better(self, position: int) -> SampleRanking:
         """Move an image one rank up; one without a rank gets the first unused rank."""
-        rank = self.ranks[item]
-        return self.place(item, min(self._unused_ranks()) if rank is None else max(rank - 1, 1))
+        rank = self.ranks[position]
+        return self.place(position, min(self._unused_ranks()) if rank is None else max(rank - 1, 1))
 
-    def worse(self, item: int) -> SampleRanking:
+    def worse(self, position: int) -> SampleRanking:
         """Move an image one rank down; one without a rank gets the last unused rank."""
-        rank, last = self.ranks[item], len(self.ranks)
-        return self.place(item, max(self._unused_ranks()) if rank is None else min(rank + 1, last))
+        rank, last = self.ranks[position], len(self.ranks)
+        return self.place(
+            position, max(self._unused_ranks()) if rank is None else min(rank + 1, last)
+        )
 
-    def clear(self, item: int) -> SampleRanking:
-        return self.place(item, None)
+    def clear(self, position: int) -> SampleRanking:
+        return self.place(position, None)
 
-    def bar(self, item: int) -> SampleRanking:
+    def bar(self, position: int) -> SampleRanking:
         """Mark an image as one that cannot be ranked, or unmark it."""
-        if item in self.barred:
-            return replace(self, barred=self.barred - {item})
-        return replace(self.place(item, None), barred=self.barred | {item})
+        if position in self.barred:
+            return replace(self, barred=self.barred - {position})
+        return replace(self.place(position, None), barred=self.barred | {position})
 
     def toggle_impossible(self) -> SampleRanking:
         """Mark the whole sample as one that cannot be ranked, or unmark it."""
@@ -279,7 +285,7 @@ class RankingPage:
 
     @property
     def next(self) -> RankedSample:
-        """The next sample that is not ranked; if all are, the one that follows."""
+        """The next sample that is not ranked; if all are, the one after the open one."""
         samples = self.draw.samples
         order = [*samples[self.number :], *samples[: self.number - 1]]
         unfinished = (sample for sample in order if sample.task.sample_id not in self.finished)
@@ -294,7 +300,7 @@ def _is_about(event: Event, samples: Mapping[str, RankedSample]) -> bool:
 
 @dataclass(frozen=True)
 class RankingTotals:
-    """The human table as it was written."""
+    """The file of the human table, and the number of rankings in it."""
 
     path: Path
     rankings: int  # by people in this app
@@ -420,7 +426,7 @@ def open_ranking(
     seed: int = 0,
     splits: Collection[str] = (),
 ) -> RankingApp:
-    """Draw what people rank: `draw` samples a split, or as many as intervals of ±`width` need."""
+    """Draw the samples to rank: `draw` of each split, or as many as a win rate ±`width` needs."""
     for name in splits:
         if name not in BENCHMARKS:
             raise RunError(unknown("split", name, BENCHMARKS))
@@ -438,10 +444,10 @@ def open_ranking(
     basis: dict[str, str] = {}
     run_tables = None if width is None else read_run(benchmark, folder)
 
-    def count(split: str, samples: int) -> int:
+    def count(split: str, rankable: int) -> int:
         if width is None or run_tables is None:
             return draw
-        needed, reason = _estimate_needed(run_tables, split, samples, width)
+        needed, reason = _estimate_needed(run_tables, split, rankable, width)
         basis[split] = f" for an interval of ±{width:g}, {reason}"
         return needed
 
@@ -457,17 +463,17 @@ def open_ranking(
     return RankingApp(folder.root, drawing, basis)
 
 
-def _estimate_needed(run: RunTables, split: str, samples: int, width: float) -> tuple[int, str]:
+def _estimate_needed(run: RunTables, split: str, rankable: int, width: float) -> tuple[int, str]:
     """Estimate how many samples people have to rank in all, and say what the number is based on."""
     tables = (run.ratings, run.outputs, run.human)
     ratings, outputs, human = (run.select_split(table, split) for table in tables)
     if ratings and human:
         with suppress(ScoreError):  # people ranked too few, or judges rated none of them
-            corrected = human_corrected(read_ratings(ratings, outputs), human)
-            if (needed := corrected.n_for(width)) is not None:
-                return needed, f"from the {corrected.ranked} that people ranked"
-    needed = ranked_needed(width, samples)
-    if samples < MIN_SAMPLES:
+            human_rates = human_corrected(read_ratings(ratings, outputs), human)
+            if (needed := human_rates.n_for(width)) is not None:
+                return needed, f"from the {human_rates.ranked} that people ranked"
+    needed = ranked_needed(width, rankable)
+    if rankable < MIN_SAMPLES:
         return needed, f"which takes {MIN_SAMPLES} samples at least"
     return needed, f"from a spread of {EXPECTED_SPREAD} in other ratings"
 

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from datasets import Dataset, concatenate_datasets
 
 from echo_hf.builder.replay import ReplayedRelease, import_answers, open_replay
-from echo_hf.builder.steps import STAGES, load_stage_class, stages_until
+from echo_hf.builder.steps import STAGES, list_stages_through, load_stage_class
 from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.crawl import count_open
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE, digest_pages
@@ -86,12 +86,12 @@ class BuildRun:
         asked_engines: dict[str, EngineChoice] = {}
         image_engines = list[tuple[str, Engine]]()
         shard, last = self.config.shard, last_model_stage(self.config)
-        if shard and until not in stages_until(last):
+        if shard and until not in list_stages_through(last):
             raise RunError(
                 f"{self.config.name!r} is a part of {shard.of!r} and has no release: --shard "
                 f"{shard} goes on with it, `echo-hf merge` makes one of all parts"
             )
-        for name in stages_until(until):  # check all stages before any work is done
+        for name in list_stages_through(until):  # check all stages before any work is done
             stage, engine = self.stage(name), self.engine(name)
             runs_here = not isinstance(engine, PooledEngine)
             key, asks = self.config.stages.get_engine(name), not (self.offline or self.replay)
@@ -106,7 +106,7 @@ class BuildRun:
         for name, engine in image_engines:
             check_vision(engine, f"stage {name!r}")
         result: StageResult | None = None
-        for name in stages_until(until):
+        for name in list_stages_through(until):
             if result is None:
                 result = self._collect()
             else:
@@ -547,7 +547,7 @@ def run_until(
     Raises:
         SourceError: No record is a post.
     """
-    stages_until(until)
+    list_stages_through(until)
     with open_run(config, runs, **options) as run:
         results = list(run.results(until))
         collected = results[0]

@@ -15,7 +15,7 @@ from echo_hf._infra.atomic import replace_file
 from echo_hf._infra.sqlite import check_checkpointed
 from echo_hf.builder.build import FETCH_STAGE, BuildRun, last_model_stage, open_run
 from echo_hf.builder.replay import ReplayEngine
-from echo_hf.builder.steps import STAGES, stages_until
+from echo_hf.builder.steps import STAGES, list_stages_through
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE
 from echo_hf.collect.download import Download
 from echo_hf.collect.fetch import FETCH_LEDGER_FILE, FetchLedger
@@ -145,7 +145,7 @@ def _open_shard(place: Path | str) -> tuple[Config, Shard, RunFolder]:
             f"{str(place)!r} is no shard: expected the folders that `echo-hf build CONFIG --shard "
             "I/N` has made, such as runs/*.shard-*-of-4"
         )
-    stages = stages_until(last_model_stage(config))
+    stages = list_stages_through(last_model_stage(config))
     if not (folder.root / DONE_FILE).exists() or None in map(folder.read_record, stages):
         raise RunError(
             f"{str(place)!r} has not ended: run `echo-hf build {folder.root / 'config.yaml'} "
@@ -158,7 +158,7 @@ def _read_signatures(config: Config, folders: Sequence[RunFolder]) -> dict[str, 
     """Return the signature of each engine by its name, which all shards must agree on."""
     signatures: dict[str, tuple[Mapping[str, Any], RunFolder]] = {}
     for folder in folders:
-        for stage in stages_until(last_model_stage(config)):
+        for stage in list_stages_through(last_model_stage(config)):
             name, record = config.stages.get_engine(stage), folder.read_record(stage)
             if name is None or record is None:
                 continue

@@ -29,13 +29,13 @@ STAGES = tuple(STEPS)
 
 
 def load_stage_class(name: str) -> type[Stage]:
-    stages_until(name)
+    list_stages_through(name)
     module, _, attribute = STEPS[name].partition(":")
     loaded: type[Stage] = getattr(import_module(module), attribute)
     return loaded
 
 
-def stages_until(name: str) -> tuple[str, ...]:
+def list_stages_through(name: str) -> tuple[str, ...]:
     """Return the stages up to one, itself included."""
     if name not in STEPS:
         raise StageError(unknown("stage", name, STAGES))

@@ -16,7 +16,7 @@ from datasets import Dataset
 
 from echo_hf._infra.atomic import find_complete, replace_folder
 from echo_hf.builder.build import BuildRun, last_model_stage, open_run
-from echo_hf.builder.steps import STAGES, stages_until
+from echo_hf.builder.steps import STAGES, list_stages_through
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE
 from echo_hf.collect.records import read_records
 from echo_hf.config.loading import Config
@@ -135,7 +135,7 @@ def explain_changes(run: BuildRun, stage: str | None = None) -> list[StageDiffer
     """Return what would make stages run again; nothing is run."""
     changes: list[StageDifference] = []
     last_stage = last_model_stage(run.config) if run.config.shard else STAGES[-1]
-    for name in stages_until(stage or last_stage):
+    for name in list_stages_through(stage or last_stage):
         record = run.folder.read_record(name)
         if record is None:
             changes += [] if changes else [StageDifference(name, "result", "", "")]
@@ -238,7 +238,7 @@ def _plan_stage(
 
 def try_stage(config: Config | Path | str, name: str, *, runs: Path | str | None = None) -> Trial:
     """Send the first request of a stage, and store nothing of it."""
-    earlier = stages_until(name)[:-1]
+    earlier = list_stages_through(name)[:-1]
     with open_run(config, runs, writes=False) as run:
         stage, engine = run.stage(name), run.engine(name)
         if not isinstance(stage, ModelStage) or engine is None:

@@ -57,7 +57,12 @@ def collect(
     from echo_hf.builder import build as run
     from echo_hf.builder.search_yield import write_yields
     from echo_hf.cli.build_view import show_crawls, show_partial_build, show_plan, show_yields
-    from echo_hf.collect.crawl import crawl_posts, crawl_to_json, find_searches, plan_queries
+    from echo_hf.collect.crawl import (
+        crawl_posts,
+        find_searches,
+        plan_queries,
+        planned_query_to_json,
+    )
     from echo_hf.config.loading import load_config
     from echo_hf.pipeline.runs import open_run_folder
 
@@ -87,7 +92,7 @@ def collect(
             show_partial_build(watch, locate(config, runs))
             return {"path": None, "stages": watch.stats}
     show_plan(watch.console, queries, found_searches, in_full=every)
-    return {"queries": list(map(crawl_to_json, queries))}
+    return {"queries": list(map(planned_query_to_json, queries))}
 
 
 def build(

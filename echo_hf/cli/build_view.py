@@ -283,10 +283,16 @@ def show_yields(console: Console, written: SavedYields) -> None:
     say(console, f"as an image: {written.plot}")
 
 
-def _format_yield(term: SearchYield) -> tuple[str, ...]:
-    bounds = term.interval
+def _format_yield(search_yield: SearchYield) -> tuple[str, ...]:
+    bounds = search_yield.interval
     ends = NOTHING if bounds is None else f"{100 * bounds[0]:.0f} to {100 * bounds[1]:.0f} %"
-    return (f"{term.found:,}", f"{term.scored:,}", f"{term.passed:,}", percent(term.share), ends)
+    return (
+        f"{search_yield.found:,}",
+        f"{search_yield.scored:,}",
+        f"{search_yield.passed:,}",
+        percent(search_yield.share),
+        ends,
+    )
 
 
 def show_refresh(console: Console, refreshed: RefreshResult) -> None:
@@ -386,18 +392,20 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
     stages = make_table("stage", "in what", left=["in what"])
     for stage in difference.stages:
         stages.add_row(Text(clean(stage.stage)), Text(_format_stage_change(stage)))
-    drift = make_table("of", "distance", "before", "now", MOVERS_HEADING, left=[MOVERS_HEADING])
-    for name, drift_of in difference.drift.items():
-        if not drift_of.a and not drift_of.b:
+    drift_table = make_table(
+        "of", "distance", "before", "now", MOVERS_HEADING, left=[MOVERS_HEADING]
+    )
+    for name, drift in difference.drift.items():
+        if not drift.a and not drift.b:
             continue
-        distance = "not counted" if drift_of.distance is None else f"{drift_of.distance:.3f}"
+        distance = "not counted" if drift.distance is None else f"{drift.distance:.3f}"
         movers = [
             Text(f"{clean(mover.name)} {100 * mover.change:+.1f}", _get_color(mover.change))
-            for mover in drift_of.movers[:MAX_MOVERS]
+            for mover in drift.movers[:MAX_MOVERS]
         ]
-        drift.add_row(name, distance, f"{drift_of.a:,}", f"{drift_of.b:,}", Text(", ").join(movers))
+        drift_table.add_row(name, distance, f"{drift.a:,}", f"{drift.b:,}", Text(", ").join(movers))
     parts = {"rows": rows, "samples": samples, "why samples changed": causes}
-    for title, part in {**parts, "stages that differ": stages, "drift": drift}.items():
+    for title, part in {**parts, "stages that differ": stages, "drift_table": drift_table}.items():
         if part.row_count:
             say(console, f"\n{title}", "bold")
             console.print(part)

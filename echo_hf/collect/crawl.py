@@ -46,7 +46,7 @@ from echo_hf.reasons import CrawlEnd
 
 STATS_FILE = "crawl.json"
 POSTS_PER_EXPANSION = 500
-MAX_ATTEMPTS = 5  # at a question whose cursors get lost
+MAX_RESTARTS = 5  # at a question whose cursors get lost
 MAX_CONSECUTIVE_FAILURES = 3  # after that many the platform is at fault, not the question
 MAX_IDLE_PAGES = 20  # of one question in a row, without a new post
 MAX_ERROR_CHARACTERS = 200
@@ -97,7 +97,7 @@ def list_queries(
             start = end
 
 
-def apply_plan(
+def update_questions(
     ledger: CrawlLedger,
     platform: str,
     search: Search,
@@ -122,7 +122,7 @@ def apply_plan(
 def find_uncovered(
     ledger: CrawlLedger, platform: str, questions: Iterable[Question]
 ) -> Iterator[Question]:
-    """Return the part of each window that no earlier question has asked for."""
+    """Yield each question with the part of its window that no earlier one covers."""
     for question in questions:
         window, end = question.window, ledger.find_covered_end(platform, question)
         if window is None or end is None:
@@ -210,7 +210,7 @@ def _open_estimator(
     return tariff, None
 
 
-def crawl_to_json(planned_query: PlannedQuery) -> dict[str, object]:
+def planned_query_to_json(planned_query: PlannedQuery) -> dict[str, object]:
     question, window = planned_query.query.question, planned_query.query.question.window
     return {
         "platform": planned_query.platform,
@@ -316,7 +316,7 @@ class Crawl:
         self._idle = 0  # its pages in a row without a new post
 
     def run(self, released: datetime.date, now: datetime.datetime) -> CrawlEnd:
-        apply_plan(self.ledger, self._name, self.search, released, now)
+        update_questions(self.ledger, self._name, self.search, released, now)
         while True:
             while (pending := self.ledger.next_question(self._name)) is not None:
                 self.progress.round = pending.round
@@ -344,13 +344,13 @@ class Crawl:
     def _ask(self, pending: LedgerQuestion) -> CrawlEnd | None:
         try:
             page = self.patience.call_until_done(
-                lambda: self.platform.ask(pending.question, pending.cursor), self._count_wait
+                lambda: self.platform.ask(pending.question, pending.cursor), self._report_wait
             )
         except StaleCursorError:
-            if pending.attempt + 1 < MAX_ATTEMPTS:
+            if pending.attempt + 1 < MAX_RESTARTS:
                 self.ledger.restart_question(pending)
             else:
-                reason = f"its cursors got lost {MAX_ATTEMPTS} times: some of its posts are missing"
+                reason = f"its cursors got lost {MAX_RESTARTS} times: some of its posts are missing"
                 self.ledger.put_aside(pending, QuestionState.REFUSED, reason)
         except UnanswerableError as error:
             self.ledger.put_aside(pending, QuestionState.REFUSED, _shorten_error(error))
@@ -404,7 +404,7 @@ class Crawl:
             reason += ": some of its posts are missing"
             self.ledger.put_aside(pending, QuestionState.REFUSED, reason)
 
-    def _count_wait(self, seconds: float) -> None:
+    def _report_wait(self, seconds: float) -> None:
         self.progress.waits += 1
         self.progress.waited_s += seconds
         self.watch.report_wait(self._name, seconds)

@@ -109,9 +109,11 @@ class Fields:
     def note(self, notice: Notice, detail: str) -> None:
         self.findings.append(Finding(notice, detail))
 
-    def note_unknown(self, names: Collection[str]) -> None:
-        if not frozenset(names).issuperset(self.record):
-            unknown = sorted(f"{self.place}{name}" for name in self.record if name not in names)
+    def note_unknown(self, known_names: Collection[str]) -> None:
+        if not frozenset(known_names).issuperset(self.record):
+            unknown = sorted(
+                f"{self.place}{name}" for name in self.record if name not in known_names
+            )
             self.note(Notice.UNKNOWN_FIELD, ", ".join(unknown)[:MAX_DETAIL_CHARACTERS])
 
     def _get_typed(self, name: str, expected_type: type, expected: str) -> Any:
@@ -129,7 +131,7 @@ class Fields:
         return parsed
 
     def _clean(self, name: str, value: str) -> str:
-        """Remove what no table can hold: half characters and NUL."""
+        """Remove what no table can hold: lone surrogates and NUL."""
         if value.isascii() and "\0" not in value:
             return value
         cleaned = value.encode("utf-8", "replace").decode().replace("\x00", "")

@@ -198,7 +198,7 @@ class NameFinder:
     """Finds any of many names in a text, in one pass over the text.
 
     Args:
-        names: Names as `joined` gives them.
+        names: Names as `join_name` gives them.
     """
 
     def __init__(self, names: Iterable[str]) -> None:

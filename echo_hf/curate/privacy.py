@@ -132,10 +132,10 @@ class Privacy(Stage):
     a sample with one that cannot be cleaned keeps that one and waits for a person.
 
     Attributes:
-        products: Names of accounts that are no person's, as `bare` gives them.
+        products: Names of accounts that are no person's, as `strip_name` gives them.
         key: What authors are hashed with; without one they are left out.
         images: Where the images are, and go without metadata; null to leave them as posted.
-        authors: What `names_of` the authors of the run's posts gives.
+        authors: The names of all authors of the run's posts, as `read_run_names` gives them.
     """
 
     name: ClassVar[str] = "privacy"

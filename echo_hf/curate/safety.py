@@ -89,7 +89,7 @@ class GuardForm:
     """How a guard is asked, and how its answer is read: by our schema, or in its own words."""
 
     name: str
-    turn: Callable[[Sequence[ImageRef], Sequence[str]], MessageParts]
+    build_message: Callable[[Sequence[ImageRef], Sequence[str]], MessageParts]
     max_tokens: int
     read_text: Callable[[str], GuardVerdict | None] = lambda _: None
     prompt: str | None = None
@@ -219,7 +219,7 @@ def list_guard_inputs(sample: Sample, max_images: int) -> list[GuardInput]:
     """Return each image alone, all images beside the first texts, then the other texts."""
     digests = (*sample["input_images"], *sample["output_images"], sample["screenshot"])
     images = tuple(dict.fromkeys(filter(None, digests)))
-    comments = (post["feedback"] for post in sample["community_feedback"])
+    comments = (comment["feedback"] for comment in sample["community_feedback"])
     first, *other_texts = split_texts([sample["prompt"], *comments], MAX_GUARD_CHARACTERS)
     starts = range(0, max(len(images), 1), max_images)
     return [
@@ -268,7 +268,7 @@ class Safety(SampleStage):
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """Say how many samples were screened, flagged and are to be removed, and the others."""
+        """Count the samples that are screened, flagged, unscreened and to be removed."""
         tally = stats["safety"].tally
         screened, unscreened = tally.get("screened", 0), tally.get("unscreened", 0)
         return (
@@ -286,24 +286,26 @@ class Safety(SampleStage):
     def build_questions(self, row: Row) -> Iterator[RequestContent]:
         """Yield the inputs of the guard for a sample, one by one."""
         urls = [*row["post_urls"], *(post["post_url"] for post in row["community_feedback"])]
-        looks = self._list_looks(row)
-        digests = dict.fromkeys(digest for look in looks for digest in look.images)
+        guard_inputs = self._list_guard_inputs(row)
+        digests = dict.fromkeys(
+            digest for guard_input in guard_inputs for digest in guard_input.images
+        )
         image_refs = {digest: ImageRef(digest, self.images.path(digest)) for digest in digests}
-        for look in looks:
-            refs = [image_refs[digest] for digest in look.images]
+        for guard_input in guard_inputs:
+            refs = [image_refs[digest] for digest in guard_input.images]
             images = [{"sha256": ref.sha256, "file": ref.file} for ref in refs]
-            parts = self._guard.turn(refs, look.texts)
-            yield parts, {"pictures": images, "texts": list(look.texts)}, urls
+            parts = self._guard.build_message(refs, guard_input.texts)
+            yield parts, {"pictures": images, "texts": list(guard_input.texts)}, urls
 
     def _build_requests(self, rows: Sequence[Row]) -> list[list[Request]]:
         """Return one request for each input of each sample, answered in the guard's own way."""
-        guard, requests_of_rows = self._guard, super()._build_requests(rows)
+        guard, requests_by_row = self._guard, super()._build_requests(rows)
         if guard is INSTRUCTED:  # asked like any model
-            return requests_of_rows
+            return requests_by_row
         changes: dict[str, Any] = {"answer": None, "max_tokens": guard.max_tokens}
         changes["accepts"] = guard.accepts
         return [
-            [replace(request, **changes) for request in requests] for requests in requests_of_rows
+            [replace(request, **changes) for request in requests] for requests in requests_by_row
         ]
 
     def finish_row(
@@ -313,8 +315,8 @@ class Safety(SampleStage):
         if all(isinstance(answer, Failure) for answer in answers):
             return [row], []
         pairs = [
-            (look, self._guard.require_verdict(answer))
-            for look, answer in zip(self._list_looks(row), answers, strict=True)
+            (guard_input, self._guard.require_verdict(answer))
+            for guard_input, answer in zip(self._list_guard_inputs(row), answers, strict=True)
             if not isinstance(answer, Failure)
         ]
         hazards = frozenset[Hazard]().union(*(guard_verdict.hazards for _, guard_verdict in pairs))
@@ -323,12 +325,12 @@ class Safety(SampleStage):
             return [row], []
         looks = [
             {
-                "pictures": look.images,
-                "text": bool(look.texts),
+                "pictures": guard_input.images,
+                "text": bool(guard_input.texts),
                 "labels": guard_verdict.labels,
                 "categories": sort_hazards(guard_verdict.hazards),
             }
-            for look, guard_verdict in pairs
+            for guard_input, guard_verdict in pairs
         ]
         codes, engine = sort_hazards(hazards), made_by["engine"]
         model = engine.get("model") or engine.get("kind")
@@ -361,6 +363,6 @@ class Safety(SampleStage):
     def _guard(self) -> GuardForm:
         return FORMS[self.form]
 
-    def _list_looks(self, sample: Sample) -> list[GuardInput]:
+    def _list_guard_inputs(self, sample: Sample) -> list[GuardInput]:
         max_images = min(self.most_pictures, self._guard.most_pictures or self.most_pictures)
         return [] if sample["quality"] == TRASH else list_guard_inputs(sample, max_images)

@@ -18,13 +18,13 @@ from huggingface_hub import CommitOperationAdd, HfApi
 from pydantic import ValidationError
 
 from echo_hf._infra.bootstrap import LEVEL, Interval
-from echo_hf._infra.renamed import find_renamed
+from echo_hf._infra.renamed import make_module_getattr
 from echo_hf._infra.text import clean, format_interval, format_rounded, percent
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.errors import EchoError, HubError
 from echo_hf.hub.facts import BENCHMARK_CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import load_benchmark, load_manifest
-from echo_hf.hub.publish import check_owned_file, check_repository
+from echo_hf.hub.publish import check_ownership, check_repository
 from echo_hf.hub.remote import MAIN_BRANCH, Remote, hub_errors
 from echo_hf.hub.run_tables import STRENGTH, Anchor, parse_definition, read_models
 from echo_hf.metrics import BETTER
@@ -474,7 +474,7 @@ def write_space(repo_id: str, folder: Path) -> Path:
     if folder.exists() and not folder.is_dir():
         raise HubError(f"{str(folder)!r} is a file: expected a folder that is empty, or new")
     folder.mkdir(parents=True, exist_ok=True)
-    check_owned_file({path.name for path in folder.iterdir()}, repr(str(folder)), DATASET_FILE)
+    check_ownership({path.name for path in folder.iterdir()}, repr(str(folder)), DATASET_FILE)
     for name, data in files.items():
         (folder / name).write_bytes(data)
     return folder
@@ -497,7 +497,7 @@ def create_space(
             f"the Space {space!r} is public, and --private is for new ones: change it at "
             f"{api.endpoint}/spaces/{space}/settings first"
         )
-    check_owned_file(present, f"the Space {space!r}", DATASET_FILE)
+    check_ownership(present, f"the Space {space!r}", DATASET_FILE)
     operations = [CommitOperationAdd(name, data) for name, data in files.items()]
     with hub_errors(f"write to the Space {space!r}"):
         api.create_commit(
@@ -511,4 +511,6 @@ def create_space(
     return f"{api.endpoint}/spaces/{space}"
 
 
-__getattr__ = find_renamed(__name__, {"shown": "render_leaderboard", "splits_of": "list_splits"})
+__getattr__ = make_module_getattr(
+    __name__, {"shown": "render_leaderboard", "splits_of": "list_splits"}
+)

@@ -119,7 +119,7 @@ def publish(
                 f"{repo_id!r} is public, and --private is for new repositories: change it at "
                 f"{remote.page}/settings first"
             )
-        check_owned_file(remote.list_files(state.head), repr(repo_id))
+        check_ownership(remote.list_files(state.head), repr(repo_id))
     notify = progress or (lambda _: None)
     with _prepare(release, remote, tag, previous, notify) as (copy, contents, since):
         state = state or remote.create(private)
@@ -230,7 +230,7 @@ def plan_publication(
     tagged = state.tags.get(tag) if state else None
     commit = state and (tagged or state.head)
     present = remote.list_files(commit) if commit else {}
-    check_owned_file(present, repr(repo_id))
+    check_ownership(present, repr(repo_id))
     notify = progress or (lambda _: None)
     with _prepare(release, remote, tag, previous, notify) as (copy, contents, _):
         upload, delete = compare_files(contents, present)
@@ -276,13 +276,13 @@ def check_publishable(
     decisions = read_decisions(path)
     files = [file for name in SAMPLE_CONFIGS for file in config_files(release, name)]
     rows = (row for file in files for row in read_rows(file, lambda _: DECISION_COLUMNS))
-    stale_rows = {row["id"]: decisions.find_stale(row) for row in rows} if decisions.by_id else {}
-    for decision in ("removed", "changed", "opened", "kept"):
-        stale = sorted(name for name, status in stale_rows.items() if status == decision)
+    status_by_id = {row["id"]: decisions.find_stale(row) for row in rows} if decisions.by_id else {}
+    for status in ("removed", "changed", "opened", "kept"):
+        stale = sorted(name for name, current in status_by_id.items() if current == status)
         if stale:
             others = f" and {len(stale) - 1} more" if stale[1:] else ""
             raise ReleaseError(
-                f"sample {stale[0]!r}{others} of {place} was {decision} in review since ({path}): "
+                f"sample {stale[0]!r}{others} of {place} was {status} in review since ({path}): "
                 "build again"
             )
 
@@ -334,7 +334,7 @@ def count_restricted_rows(release: Release) -> int:
     names = [name for name in SAMPLE_CONFIGS if name in configs]
     samples = RestrictedSamples(rights)
     restricted = sum(
-        samples.add_sample(name, row) and has_content(row)
+        samples.record_restriction(name, row) and has_content(row)
         for name in names
         for row in read_config_rows(release, name)
     )
@@ -369,29 +369,29 @@ CHANGES_HEADING = "## Changes since the last revision\n"
 EXAMPLE_CALL = re.compile(r'(?m)^(samples = load_dataset\()".*?(?<!\\)"(, .*, revision=)".*"\)$')
 
 
-def describe_changes(stale_rows: ReleaseDiff) -> str:
+def describe_changes(difference: ReleaseDiff) -> str:
     """Describe the changes since another release, for the card."""
     paragraphs = [
-        f"Samples, compared with {escape_markdown(stale_rows.a)}: {len(stale_rows.added):,} added, "
-        f"{len(stale_rows.removed):,} removed, {len(stale_rows.changed):,} changed, "
-        f"{stale_rows.equal:,} equal."
+        f"Samples, compared with {escape_markdown(difference.a)}: {len(difference.added):,} added, "
+        f"{len(difference.removed):,} removed, {len(difference.changed):,} changed, "
+        f"{difference.equal:,} equal."
     ]
-    if stale_rows.causes:
+    if difference.causes:
         causes = [
-            [str(cause), f"{count:,}", cause.meaning] for cause, count in stale_rows.causes.items()
+            [str(cause), f"{count:,}", cause.meaning] for cause, count in difference.causes.items()
         ]
         paragraphs += [
             "Why samples changed; one may have several causes.",
             format_table(["Cause", "Samples", "Meaning"], causes),
         ]
-    if stale_rows.stages:
+    if difference.stages:
         stages = (
             f"{escape_markdown(change.stage)} ({', '.join(change.causes) or 'new or gone'})"
-            for change in stale_rows.stages
+            for change in difference.stages
         )
         paragraphs.append(f"Stages that differ: {', '.join(stages)}.")
     drifts = []
-    for name, drift in stale_rows.drift.items():
+    for name, drift in difference.drift.items():
         movers = (
             f"{escape_markdown(mover.name)} {100 * mover.change:+.1f}"
             for mover in drift.movers[:MAX_MOVERS]
@@ -400,8 +400,8 @@ def describe_changes(stale_rows: ReleaseDiff) -> str:
         drifts.append([name, distance, ", ".join(movers)])
     headings = ["Drift of", "Total variation distance", "What moved most, in points"]
     verdicts = (
-        f"Scores on `{name}`: {stale_rows.scores.verdict(name)}."
-        for name in stale_rows.scores.configs
+        f"Scores on `{name}`: {difference.scores.verdict(name)}."
+        for name in difference.scores.configs
     )
     return "\n\n".join([*paragraphs, format_table(headings, drifts), *verdicts])
 
@@ -413,7 +413,7 @@ class FileContent(NamedTuple):
     size: int
     sha256: str
 
-    def is_published(self, file: RepoFile) -> bool:
+    def matches(self, file: RepoFile) -> bool:
         """Return whether a repository file has this content, by sha256 or Git blob."""
         if self.size != file.size:
             return False
@@ -465,13 +465,13 @@ def compare_files(
     upload = {
         path: content
         for path, content in contents.items()
-        if path not in present or not content.is_published(present[path])
+        if path not in present or not content.matches(present[path])
     }
     return upload, sorted(path for path in present if path not in contents and is_of_release(path))
 
 
-def check_owned_file(present: Collection[str], place: str, mark: str = MANIFEST) -> None:
-    """Refuse to overwrite a folder that is not ours, as the mark file tells."""
+def check_ownership(present: Collection[str], place: str, mark: str = MANIFEST) -> None:
+    """Refuse to overwrite a folder that is not ours, as it lacks the mark file."""
     foreign = sorted(set(present) - FIRST_FILES)
     if foreign and mark not in present:
         raise HubError(

@@ -99,7 +99,7 @@ class RestrictedSamples:
         for field_ in fields(self)[1:]:
             getattr(self, field_.name).update(getattr(others, field_.name))
 
-    def add_sample(self, config: str, row: Row) -> bool:
+    def record_restriction(self, config: str, row: Row) -> bool:
         """Record a sample, and return whether it is restricted."""
         if not find_restricted(iterate_post_urls(row), self.rights):
             self.free.add(row["id"])
@@ -297,7 +297,7 @@ def _iterate_dehydrated(
     def process_part(part: RowGroups) -> tuple[pa.Buffer, RestrictedSamples, dict[str, str | None]]:
         noted, signed, rows = RestrictedSamples(samples.rights), dict[str, str | None](), []
         for row in read_config_rows(release, config, store, [part]):
-            if noted.add_sample(config, row):
+            if noted.record_restriction(config, row):
                 own = {
                     digest: signatures.get(digest) or sign(digest) for digest in list_images(row)
                 }

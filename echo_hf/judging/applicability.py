@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from echo_hf.config.evaluation import ApplicabilityConfig
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.judging.rate import SAMPLE_COLUMNS, TEXT_TO_IMAGE, task_row, to_dataset
+from echo_hf.judging.rate import SAMPLE_COLUMNS, TEXT_TO_IMAGE, build_task_row, to_dataset
 from echo_hf.metrics import METRICS
 from echo_hf.metrics import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.answers import Failure
@@ -59,7 +59,9 @@ def fill_applicability_prompt(metrics: tuple[str, ...]) -> Prompt:
 
 
 def build_applicability_rows(tasks: Iterable[Task]) -> Dataset:
-    return to_dataset(TO_CLASSIFY, ({**task_row(task), "split": task.split} for task in tasks))
+    return to_dataset(
+        TO_CLASSIFY, ({**build_task_row(task), "split": task.split} for task in tasks)
+    )
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,11 @@ class Applicability(ModelStage):
         return fill_applicability_prompt(METRICS)
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        found_requests: list[list[Request]] = []
+        requests_by_row: list[list[Request]] = []
         for row in self.input_rows(table):
             images = [self.images[digest] for digest in row["inputs"] if digest in self.images]
             if len(images) < len(row["inputs"]):
-                found_requests.append([])
+                requests_by_row.append([])
                 continue
             metrics: tuple[str, ...] = METRICS
             if self.options.ask != "all":
@@ -104,8 +106,8 @@ class Applicability(ModelStage):
                 tuple(row["post_urls"]),
                 row=row["sample_id"],
             )
-            found_requests.append([request])
-        return found_requests
+            requests_by_row.append([request])
+        return requests_by_row
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         rows = StageRows(self.outputs)

@@ -31,10 +31,10 @@ from echo_hf.judging.rate import (
     OVERALL,
     TO_RATE,
     OutputsToRate,
+    build_task_row,
+    compute_random_key,
     make_task_filter,
-    random_key,
     sees_inputs,
-    task_row,
     to_dataset,
 )
 from echo_hf.judging.run_tables import read_applicability, read_table
@@ -154,14 +154,16 @@ def audit(
 def _draw(outputs: OutputsToRate, tasks: Iterable[Task], samples: int) -> list[tuple[Task, str]]:
     """Draw samples of each split in turn, each with one output; the draw depends on names alone."""
     by_split: dict[str, list[Task]] = {}
-    for task in sorted(tasks, key=lambda task: random_key(AUDIT_SEED, task.sample_id)):
+    for task in sorted(tasks, key=lambda task: compute_random_key(AUDIT_SEED, task.sample_id)):
         if outputs.outputs.get(task.sample_id):
             by_split.setdefault(task.split, []).append(task)
     in_turn = chain.from_iterable(zip_longest(*(by_split[name] for name in sorted(by_split))))
     pairs = []
     for task in islice(filter(None, in_turn), samples):
         rows = outputs.outputs[task.sample_id]
-        row = min(rows, key=lambda row: random_key(AUDIT_SEED, task.sample_id, row["system"]))
+        row = min(
+            rows, key=lambda row: compute_random_key(AUDIT_SEED, task.sample_id, row["system"])
+        )
         pairs.append((task, str(row["image"])))
     return pairs
 
@@ -186,7 +188,12 @@ def _make_honeypots(
         honeypots |= {system: other for system, other in differing.items() if other != image}
         for system, output in honeypots.items():
             repeat = first + (system is Honeypot.RENAMED)
-            yield {**task_row(task), "system": system.value, "output": output, "repeat": repeat}
+            yield {
+                **build_task_row(task),
+                "system": system.value,
+                "output": output,
+                "repeat": repeat,
+            }
 
 
 def build_audit(judge: JudgeConfig, judged: JudgeRows, ratings: pa.Table | None) -> dict[str, Any]:

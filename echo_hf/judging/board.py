@@ -339,7 +339,7 @@ def _system_table(
 ) -> Table:
     """Build a table with a row for each system, the best first, and the given columns."""
     table = make_table("system", *columns, left=("anchor",))
-    # The order of `scores.win_rate.sort_board`, without importing NumPy and SciPy for it.
+    # The order of `scores.win_rate.rank_rows`, without importing NumPy and SciPy for it.
     for name, _ in sorted(values.items(), key=lambda pair: (pair[1] is None, -(pair[1] or 0.0))):
         cells = (column.get(name, EMPTY_CELL) for column in columns.values())
         table.add_row(Text(_format_system(name, systems), "bold"), *cells)

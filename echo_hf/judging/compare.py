@@ -52,7 +52,7 @@ class ChoiceAnswer(BaseModel):
 
 @lru_cache(maxsize=64)
 def create_choice_schema(max_tokens: int) -> type[ChoiceAnswer]:
-    explanation: Any = rate.limit_explanation(max_tokens)
+    explanation: Any = rate.make_explanation_type(max_tokens)
     fields: dict[str, Any] = {"explanation": (explanation, ...)}
     return create_model(
         "ChoiceAnswer", __base__=ChoiceAnswer, __doc__=ChoiceAnswer.__doc__, **fields
@@ -67,10 +67,10 @@ def build_pairs(judge: JudgeConfig, outputs: OutputsToRate) -> Dataset:
             rows = outputs.outputs.get(task.sample_id, ())
             for a, b in combinations(sorted(rows, key=lambda row: str(row["system"])), 2):
                 names = {"system_a": a["system"], "system_b": b["system"]}
-                key = rate.random_key(judge.pairwise.seed, task.sample_id, *names.values())
+                key = rate.compute_random_key(judge.pairwise.seed, task.sample_id, *names.values())
                 if int.from_bytes(key[:8], "big") < judge.pairwise.share * 2**64:
                     images = {"output_a": a["image"], "output_b": b["image"]}
-                    pair = {**rate.task_row(task), **names, **images}
+                    pair = {**rate.build_task_row(task), **names, **images}
                     for order, repeat in product(ORDERS, range(judge.repeats)):
                         yield {**pair, "order": order, "repeat": repeat}
 
@@ -108,7 +108,7 @@ class Compare(JudgingStage):
         parts += [Text("<second>"), second, Text("</second>")]
         return parts, {**task, "outputs": outputs}
 
-    def _values(self, row: Row) -> dict[str, Any]:
+    def _build_values(self, row: Row) -> dict[str, Any]:
         names = ("sample_id", "system_a", "system_b", "order", "repeat", "sample_digest")
         outputs = {"output_a_sha256": row["output_a"], "output_b_sha256": row["output_b"]}
         return {**{name: row[name] for name in names}, **outputs}

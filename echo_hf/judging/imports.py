@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 
 from echo_hf._infra.registry import Registry, Requirements
 from echo_hf._infra.regular_file import open_regular
-from echo_hf._infra.renamed import find_renamed
+from echo_hf._infra.renamed import make_module_getattr
 from echo_hf._infra.text import one_line
 from echo_hf.config.checks import ANSWERED_BY, IMPORTED, ModelIdentity, Section, Words
 from echo_hf.config.evaluation import EvaluationBase
@@ -541,4 +541,4 @@ def _read_inspect_sample(sample: EvalSample, system: str) -> ImportedRows:
         yield ImportedRow(RATINGS, {**about, **row}, prompt)
 
 
-__getattr__ = find_renamed(__name__, {"Found": "ImportedRow"})
+__getattr__ = make_module_getattr(__name__, {"Found": "ImportedRow"})

@@ -83,7 +83,7 @@ class OutputsToRate:
         drawn_samples = draw_share(tasks, judge.share)
         rows = (
             {
-                **task_row(task),
+                **build_task_row(task),
                 "system": output["system"],
                 "output": output["image"],
                 "repeat": repeat,
@@ -124,7 +124,7 @@ def to_dataset(table: Table, rows: Iterable[Row]) -> Dataset:
     return Dataset(pa.Table.from_pylist(list(rows), schema=table.features.arrow_schema))
 
 
-def task_row(task: Task) -> dict[str, Any]:
+def build_task_row(task: Task) -> dict[str, Any]:
     return {
         "sample_id": task.sample_id,
         "sample_digest": task.sample_digest,
@@ -135,7 +135,7 @@ def task_row(task: Task) -> dict[str, Any]:
     }
 
 
-def random_key(seed: int, *names: str) -> bytes:
+def compute_random_key(seed: int, *names: str) -> bytes:
     """Return a pseudo-random sort key that depends on the seed and the names alone."""
     joined = "\x1f".join((str(seed), *names))
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).digest()
@@ -147,7 +147,7 @@ def draw_share(tasks: Iterable[Task], share: float) -> set[str]:
     for task in tasks:
         by_split.setdefault(task.split, []).append(task.sample_id)
     for names in by_split.values():
-        shuffled = sorted(names, key=lambda name: random_key(SHARE_SEED, "share", name))
+        shuffled = sorted(names, key=lambda name: compute_random_key(SHARE_SEED, "share", name))
         drawn_samples.update(shuffled[: max(round(share * len(names)), MIN_SAMPLES)])
     return drawn_samples
 
@@ -186,7 +186,7 @@ JPEG_OPTIONS: Mapping[str, Any] = {"quality": 85, "subsampling": "4:2:0", "comme
 def load_judge_images(
     images: ImageStore, digests: Iterable[str], size: ImageSize
 ) -> dict[str, ImageRef]:
-    """Prepare the images for a judge in several threads; those that cannot be shown are missing."""
+    """Prepare the images for a judge in several threads; those that cannot be read are left out."""
     distinct_digests = dict.fromkeys(digests)
 
     def load_image(digest: str) -> ImageRef | None:
@@ -270,7 +270,7 @@ class JudgingStage(ModelStage):
         return self.answer
 
     @abstractmethod
-    def _values(self, row: Row) -> dict[str, Any]:
+    def _build_values(self, row: Row) -> dict[str, Any]:
         """Return the columns of a row that are known before it is answered."""
 
     @abstractmethod
@@ -303,10 +303,10 @@ class JudgingStage(ModelStage):
     def requests(self, table: pa.Table) -> list[list[Request]]:
         system = Message("system", (Text(self.prompt.text),))
         schema = self._get_answer_schema() if self.judge.mode == "structured" else None
-        found_requests, keys = [], row_keys(table, self.inputs).to_pylist()
+        requests_by_row, keys = [], row_keys(table, self.inputs).to_pylist()
         for key, row in zip(keys, self.input_rows(table), strict=True):
             if row.get("spared"):
-                found_requests.append(assign_to_row(key, []))
+                requests_by_row.append(assign_to_row(key, []))
                 continue
             parts, inputs = self._build_question(row)
             content = [self.images.get(part) if isinstance(part, str) else part for part in parts]
@@ -319,8 +319,8 @@ class JudgingStage(ModelStage):
                 tuple(row["post_urls"]),
                 repeat=row["repeat"],
             )
-            found_requests.append(assign_to_row(key, [] if None in content else [request]))
-        return found_requests
+            requests_by_row.append(assign_to_row(key, [] if None in content else [request]))
+        return requests_by_row
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """Build a row for each answer, with its cost and its provenance."""
@@ -334,7 +334,11 @@ class JudgingStage(ModelStage):
         }
         keys = row_keys(table, self.inputs).to_pylist()
         for number, (key, row) in enumerate(zip(keys, self.input_rows(table), strict=True)):
-            values = {"judge": self.judge.name, "prompt_digest": prompt_digest, **self._values(row)}
+            values = {
+                "judge": self.judge.name,
+                "prompt_digest": prompt_digest,
+                **self._build_values(row),
+            }
             provenance = {PROVENANCE_STAGE: made_with | self._build_provenance(row)}
             values["provenance"] = json.dumps(provenance, sort_keys=True, default=str)
             unasked = Unrated.NOT_NEEDED if row.get("spared") else Unrated.UNSHOWABLE
@@ -392,13 +396,14 @@ def create_rating_schema(
 ) -> type[RatingAnswer]:
     number: Any = float if decimals else int
     rating = Annotated[number, Field(ge=number(lowest), le=number(highest))]
-    explanation: Any = limit_explanation(max_tokens)
+    explanation: Any = make_explanation_type(max_tokens)
     fields: dict[str, Any] = {"explanation": (explanation, ...), "rating": (rating, ...)}
     return create_model("RatingAnswer", __base__=RatingAnswer, **fields)
 
 
-def limit_explanation(max_tokens: int) -> Any:
-    """Return the type of an explanation that leaves room for the verdict; longer ones pass."""
+def make_explanation_type(max_tokens: int) -> Any:
+    """Return the type of an explanation that leaves room for the verdict."""
+    # A longer one is accepted, up to `MAX_EXPLANATION`.
     longest = min(MAX_EXPLANATION, max(1, CHARACTERS_PER_TOKEN * (max_tokens - RESERVED_TOKENS)))
     schema_extra: dict[str, Any] = {"maxLength": longest}
     return Annotated[str, Field(max_length=MAX_EXPLANATION, json_schema_extra=schema_extra)]
@@ -449,7 +454,7 @@ class Rate(JudgingStage):
         sent = {"as": self.how, "inputs": inputs, "output": output}
         return {"protocol": self.protocol, "scale": list(self.judge.scale), "shown": sent}
 
-    def _values(self, row: Row) -> dict[str, Any]:
+    def _build_values(self, row: Row) -> dict[str, Any]:
         names = ("sample_id", "system", "repeat", "sample_digest", "split")
         columns = {name: row[name] for name in names}
         return {**columns, "rubric": self.rubric, "output_sha256": row["output"]}

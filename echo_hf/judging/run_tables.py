@@ -113,12 +113,13 @@ def read_applicability(
 # Outputs first: rows of the other tables are checked against them.
 SCORED_TABLES = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS, HUMAN)
 SCORED_RUBRICS = (*get_args(Rubric), "reference")
-# By table of judgements: the column of the verdict, and by system column that of the image.
+# For each table of judgements: the column of its verdict, and a map from the columns of systems
+# to those of their images.
 VERDICT_COLUMNS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "ratings": ("rating", {"system": "output_sha256"}),
     "comparisons": ("winner", {"system_a": "output_a_sha256", "system_b": "output_b_sha256"}),
 }
-OutputsByTask = Mapping[tuple[str, str], Row]  # by sample and system
+OutputsByKey = Mapping[tuple[str, str], Row]  # by sample and system
 
 
 @dataclass(frozen=True)
@@ -170,18 +171,18 @@ def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = N
     all_tasks = benchmark.tasks(folder.images).tasks
     digests = {task.sample_id: task.sample_digest for task in all_tasks}
     left_out: dict[str, Mapping[Reason, int]] = {}
-    outputs: OutputsByTask | None = None
+    outputs: OutputsByKey | None = None
     for name, rows in tables.items():
         if rows is None:
             continue
-        dated_rows = rows
+        filled_rows = rows
         if DIGEST_COLUMN in rows.column_names:
             # A row without a digest is about the sample as it is now.
             keys = rows.select([SAMPLE_COLUMN, DIGEST_COLUMN]).to_pylist()
             filled = [key[DIGEST_COLUMN] or digests.get(key[SAMPLE_COLUMN]) for key in keys]
             index = rows.column_names.index(DIGEST_COLUMN)
-            dated_rows = rows.set_column(index, DIGEST_COLUMN, pa.array(filled, pa.string()))
-        reasons: list[Reason | None] = list(find_left_out_reasons(dated_rows, digests))
+            filled_rows = rows.set_column(index, DIGEST_COLUMN, pa.array(filled, pa.string()))
+        reasons: list[Reason | None] = list(find_left_out_reasons(filled_rows, digests))
         if name in VERDICT_COLUMNS:
             verdict, image_columns = VERDICT_COLUMNS[name]
             for index, row in enumerate(rows.to_pylist()):
@@ -197,15 +198,15 @@ def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = N
 
 
 def _find_reason(
-    row: Row, systems: Mapping[str, str], outputs: OutputsByTask | None
+    row: Row, image_columns: Mapping[str, str], outputs: OutputsByKey | None
 ) -> Reason | None:
-    """Return why a judgement does not count: another rubric, or another output than was judged."""
+    """Return why a judgement does not count: its rubric, or its output is not the present one."""
     if row.get("rubric", SCORED_RUBRICS[0]) not in SCORED_RUBRICS:
         return IgnoredRating.OTHER_RUBRIC
     if outputs is None:
         return None
-    for system, column in systems.items():
-        output = outputs.get((row["sample_id"], row[system]))
+    for system_column, column in image_columns.items():
+        output = outputs.get((row["sample_id"], row[system_column]))
         if output is None:
             return IgnoredRating.NO_OUTPUT
         if output["outcome"] != Outcome.OK:

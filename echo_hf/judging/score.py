@@ -48,7 +48,7 @@ BOOTSTRAP_DRAWS = 1000
 AGREEMENT_FILE = "agreement.json"
 _, TEXT_TO_IMAGE = BENCHMARKS
 HUMAN_CORRECTED = "win_rate_human_corrected"
-PEOPLE_HALF_WIDTH = 0.03  # half an interval; people are told how many rankings give it
+TARGET_HALF_WIDTH = 0.03  # half an interval; people are told how many rankings give it
 NOT_ASKED_KEY = "not_asked"
 NO_FITTING_SAMPLE = "it fits no sample of this split"
 NO_TEXT_RATINGS = f"needs ratings by the rubric {TEXT_RENDERING}, which no judge has given"
@@ -249,15 +249,15 @@ class ScoredRun:
         if outputs is not None and edits:
             output_rows = {(row["system"], row["sample_id"]): row for row in outputs.to_pylist()}
             for metric, measure in measures.items():
-                by_images = partial(self._by_images, measure, output_rows)
+                by_images = partial(self._measure_images, measure, output_rows)
                 yield from _measure_each_system(metric, systems, edits, fits, by_images)
         text_ratings = RATINGS.make_empty() if ratings is None else ratings
         text_ratings = text_ratings.filter(pc.equal(text_ratings["rubric"], TEXT_RENDERING))
         if tasks and (split == TEXT_TO_IMAGE or text_ratings.num_rows):
-            by_ratings = partial(self._by_ratings, text_ratings)
+            by_ratings = partial(self._measure_ratings, text_ratings)
             yield from _measure_each_system(TEXT_RENDERING, systems, tasks, fits, by_ratings)
 
-    def _by_images(
+    def _measure_images(
         self,
         measure: Callable[..., MetricResult],
         output_rows: Mapping[tuple[str, str], Mapping[str, Any]],
@@ -285,7 +285,9 @@ class ScoredRun:
                 message = message.replace(str(place), place.name)
             return None, message
 
-    def _by_ratings(self, ratings: pa.Table, system: str, fitting: FittingTasks) -> MetricOrReason:
+    def _measure_ratings(
+        self, ratings: pa.Table, system: str, fitting: FittingTasks
+    ) -> MetricOrReason:
         """Measure a system's text rendering; samples that nobody rated count as empty ratings."""
         judges = sorted(set(ratings["judge"].to_pylist()))
         if not judges:
@@ -401,14 +403,14 @@ def _people_details(human: scores.HumanCorrected | str) -> dict[str, Any]:
         return {"missing": human, "said": f"no win rates by people: {human}", "result": None}
     effective_sizes = [size for size in human.effective_n.values() if size is not None]
     explained = max(human.rho2 or 0.0, 0.0)
-    needed = human.n_for(PEOPLE_HALF_WIDTH)
+    needed = human.n_for(TARGET_HALF_WIDTH)
     missing = "no" if needed is None or needed <= human.ranked else f"{needed - human.ranked:,}"
     samples = pluralize(human.samples, "sample")
     summary = (
         f"people ranked {human.ranked:,} of {samples}; judges explain "
         f"{percent(explained)} of how people's verdicts vary (rho2)"
         + (f": as good as {fmean(effective_sizes):,.0f} without judges" if effective_sizes else "")
-        + (f"; intervals of ±{PEOPLE_HALF_WIDTH} need {missing} more" if needed else "")
+        + (f"; intervals of ±{TARGET_HALF_WIDTH} need {missing} more" if needed else "")
     )
     return {"missing": None, "said": summary, "result": human.as_json()}
 

@@ -17,7 +17,7 @@ from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.errors import JudgeError
 from echo_hf.judging import judge as judging
-from echo_hf.judging.rate import OVERALL, OutputsToRate, random_key
+from echo_hf.judging.rate import OVERALL, OutputsToRate, compute_random_key
 from echo_hf.judging.session import (
     AskPlan,
     JudgeRows,
@@ -54,7 +54,7 @@ class SplitProgress:
 
     def __init__(self, split: str, to_rate: OutputsToRate, alpha: float, family: Family) -> None:
         samples = [task.sample_id for task in to_rate.tasks if task.split == split]
-        samples.sort(key=lambda name: random_key(ORDER_SEED, name))
+        samples.sort(key=lambda name: compute_random_key(ORDER_SEED, name))
         keys = []
         for name in samples:
             keys += [(name, output["system"]) for output in to_rate.outputs.get(name, ())]

@@ -91,9 +91,9 @@ class FillStats:
         failures = Counter(self.failures) + Counter(other.failures)
         return FillStats(
             **{
-                column.name: getattr(self, column.name) + getattr(other, column.name)
-                for column in fields(self)
-                if column.name not in ("failures", "cost_usd", "stage_cost_usd")
+                count.name: getattr(self, count.name) + getattr(other, count.name)
+                for count in fields(self)
+                if count.name not in ("failures", "cost_usd", "stage_cost_usd")
             },
             failures=dict(sorted(failures.items())),
             cost_usd=_add_costs(self.cost_usd, other.cost_usd),
@@ -216,7 +216,7 @@ def find_settled(
 
 
 @dataclass(frozen=True, slots=True)
-class _SentRequest:
+class _Attempt:
     request: Request
     key: bytes
     tries: int = 1
@@ -239,7 +239,7 @@ class _Window:
         self.progress, self.should_stop = progress, should_stop
         self.unusable, self.guard = unusable, guard
         self.signature, self.started = engine.signature(), time.perf_counter()
-        self.retries: deque[_SentRequest] = deque()
+        self.retries: deque[_Attempt] = deque()
         self.handled: set[bytes] = set()
         self.failures: Counter[str] = Counter()
         self.errors_in_a_row, self.last_error, self.logged_failures = 0, "", 0
@@ -251,7 +251,7 @@ class _Window:
         """
         missing = self._find_missing(segments, again)
         while (first := self._take_next(missing)) is not None:
-            in_flight: dict[int, _SentRequest] = {}
+            in_flight: dict[int, _Attempt] = {}
             for number, completion in self.engine.stream(self._send(first, missing, in_flight)):
                 sent = in_flight.pop(number, None)
                 if sent is None:
@@ -267,7 +267,7 @@ class _Window:
 
     def _find_missing(
         self, segments: Iterable[Sequence[Request]], again: bool
-    ) -> Iterator[_SentRequest]:
+    ) -> Iterator[_Attempt]:
         store, stats, handled = self.store, self.stats, self.handled
         earlier = frozenset(handled)
         for segment in segments:
@@ -290,45 +290,47 @@ class _Window:
                     # A killed run may not have come to the second try of an unreadable answer.
                     record = records.get(key)
                     tries = 0 if record is None or record.is_settled else record.tries
-                    yield _SentRequest(requests[number], key, tries + 1)
+                    yield _Attempt(requests[number], key, tries + 1)
                 handled.add(key)
 
     def _send(
-        self,
-        first: _SentRequest,
-        missing: Iterator[_SentRequest],
-        in_flight: dict[int, _SentRequest],
+        self, first: _Attempt, missing: Iterator[_Attempt], in_flight: dict[int, _Attempt]
     ) -> Iterator[Request]:
-        sent: _SentRequest | None = first
+        attempt: _Attempt | None = first
         for number in count():
-            if sent is None:
+            if attempt is None:
                 return
-            in_flight[number] = sent
-            yield sent.request
-            sent = self._take_next(missing)
+            in_flight[number] = attempt
+            yield attempt.request
+            attempt = self._take_next(missing)
 
-    def _take_next(self, missing: Iterator[_SentRequest]) -> _SentRequest | None:
+    def _take_next(self, missing: Iterator[_Attempt]) -> _Attempt | None:
         if self.guard is not None and self.guard.is_hopeless():
             return None  # what is under way may still prove the contrary
         if self.should_stop is not None and self.should_stop(self.stats):
             return None
         return self.retries.popleft() if self.retries else next(missing, None)
 
-    def _keep(self, sent: _SentRequest, completion: Completion) -> None:
-        answer = parse(sent.request, completion, sent.key)
+    def _keep(self, attempt: _Attempt, completion: Completion) -> None:
+        answer = parse(attempt.request, completion, attempt.key)
         readable = not isinstance(answer, Failure)
         self.store.put(
-            sent.key, sent.request, completion, self.signature, readable=readable, tries=sent.tries
+            attempt.key,
+            attempt.request,
+            completion,
+            self.signature,
+            readable=readable,
+            tries=attempt.tries,
         )
         self.stats.add_call(completion)
         self.stats.seconds = time.perf_counter() - self.started
         if self.progress is not None:
             self.progress(self.stats)
         if self.guard is not None:
-            last = isinstance(answer, Failure) and self._is_final(sent, answer)
-            self.guard.add(sent.request, completion, answer, last=last)
+            last = isinstance(answer, Failure) and self._is_final(attempt, answer)
+            self.guard.add(attempt.request, completion, answer, last=last)
         if isinstance(answer, Failure):
-            self._handle_failure(sent, completion, answer)
+            self._handle_failure(attempt, completion, answer)
         # Errors of single requests differ in what they say; a dead server repeats itself.
         error = ""
         if isinstance(answer, Failure) and answer.reason is Failed.ENGINE_ERROR:
@@ -345,21 +347,21 @@ class _Window:
                 "resumes from here"
             )
 
-    def _is_final(self, sent: _SentRequest, failure: Failure) -> bool:
-        return failure.reason in FINAL_REASONS or sent.tries >= MAX_TRIES
+    def _is_final(self, attempt: _Attempt, failure: Failure) -> bool:
+        return failure.reason in FINAL_REASONS or attempt.tries >= MAX_TRIES
 
     def _handle_failure(
-        self, sent: _SentRequest, completion: Completion | None, failure: Failure
+        self, attempt: _Attempt, completion: Completion | None, failure: Failure
     ) -> None:
         if failure.reason != Failed.NEEDS_MODEL and self.logged_failures < LOGGED_FAILURES:
             self.logged_failures += 1
-            asker = f"{sent.request.task}, {self.signature.get('kind')}"
+            asker = f"{attempt.request.task}, {self.signature.get('kind')}"
             logger.info("%s: %s: %s", asker, failure.reason, failure.detail)
-        if self._is_final(sent, failure):
+        if self._is_final(attempt, failure):
             self.failures[str(failure.reason)] += 1
         else:
-            request = build_retry(sent.request, completion, failure)
-            self.retries.append(_SentRequest(request, sent.key, sent.tries + 1))
+            request = build_retry(attempt.request, completion, failure)
+            self.retries.append(_Attempt(request, attempt.key, attempt.tries + 1))
 
 
 @dataclass(frozen=True)
@@ -387,8 +389,8 @@ def select_new_requests(
 ) -> tuple[list[Request], list[bytes]]:
     """Select the requests whose keys no earlier round has asked, and return their keys too."""
     pairs = zip(requests, compute_request_keys(signature, requests), strict=True)
-    open = [(request, key) for request, key in pairs if key not in earlier]
-    return [request for request, _ in open], [key for _, key in open]
+    new = [(request, key) for request, key in pairs if key not in earlier]
+    return [request for request, _ in new], [key for _, key in new]
 
 
 def list_sources(requests: Sequence[Request], keys: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:

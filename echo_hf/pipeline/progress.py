@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from echo_hf._infra.renamed import warn_renamed
+
 LOG_FILE = "echo-hf.log"  # in the folder of a run
 RUN_FOLDER_FIELD = "run_folder"  # field of a log record that names the folder of the work to come
 ALREADY_REPORTED = {"told": True}  # marks log records that people see in other words as well
+RENAMED_METHODS = {
+    "started": "report_start",
+    "advanced": "report_progress",
+    "waits": "report_wait",
+    "noticed": "report_notice",
+    "finished": "report_result",
+}
 
 
 class ProgressListener:
@@ -12,6 +23,13 @@ class ProgressListener:
 
     Plans, statistics and results are objects whose `str` is what people want to know of them.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for old, new in RENAMED_METHODS.items():
+            if old in vars(cls):
+                warn_renamed(f"{cls.__qualname__}.{old}", new)
+                setattr(cls, new, vars(cls)[old])
 
     def report_start(self, part: str, total: int, plan: object) -> None:
         """Report that a part begins, with its number of steps and its plan."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
@@ -83,7 +84,7 @@ class PlannedWork:
 
     @property
     def cost_usd(self) -> float | None:
-        """Return about what the calls cost, in US dollars; null where no price is known."""
+        """Return the estimated cost of the calls in US dollars; null where no price is known."""
         return self.expected.cost_usd
 
 
@@ -165,8 +166,8 @@ def evaluate_systems(
     chosen = choose_judges(config, judges) if config.judges or judges else []
     watch, engines = watch or NullProgress(), _map_engines(config, chosen)
     check_gpu_memory(engines, estimates=dry_run)
-    options: Any = {"budget_usd": budget_usd, "again": again}
-    summary = generate_outputs(config, runs, systems, limit, dry_run=True, **options)
+    generation: Any = {"budget_usd": budget_usd, "again": again}
+    summary = generate_outputs(config, runs, systems, limit, dry_run=True, **generation)
     root, limits = open_run_folder(config, runs).root, (limit, budget_usd)
     plan = _plan_work(config, root, summary, chosen, *limits, watch, again=again)
     for reason in summary.stopped:
@@ -185,7 +186,7 @@ def evaluate_systems(
         return Evaluation(Dataset(BOARD.empty_table()), None, None, plan, stopped=summary.stopped)
     for judge, engine in engines.items() if config.runner.kind == "local" else ():
         check_installed(engine.kind, f"judge {judge!r}")  # before anything is spent
-    summary = generate_outputs(config, runs, systems, limit, **options, watch=watch)
+    summary = generate_outputs(config, runs, systems, limit, **generation, watch=watch)
     if summary.stopped and not any(counts.get(Outcome.OK) for counts in summary.outcomes.values()):
         raise GenerationError("; ".join(summary.stopped))
     for name, counts in summary.outcomes.items():
@@ -195,16 +196,16 @@ def evaluate_systems(
     if engines:
         budget = None if budget_usd is None else max(budget_usd - cost_usd, 0.0)
         folder = find_folder(config, runs)
-        options = {"again": again, "keep_going": keep_going}
+        options: Any = {"again": again, "keep_going": keep_going}
         with open_session(folder, engines, budget, watch, config.runner, **options) as session:
             for judged in _run_judges(session, config, chosen, limit):
                 if isinstance(judged, JudgeError):
                     stopped.append(str(judged))
                     continue
                 spent |= judged.spent
-                for table in judged.answered:
-                    if any(outcome != Outcome.OK for outcome in table.outcomes):
-                        watch.report_notice(_describe_failures(table))
+                for judge_rows in judged.answered:
+                    if any(outcome != Outcome.OK for outcome in judge_rows.outcomes):
+                        watch.report_notice(_describe_failures(judge_rows))
         cost_usd += session.spent_usd
     scores = score(config, runs=runs)
     page, board = report(config, runs=runs).path, _build_board(scores)
@@ -254,8 +255,10 @@ def _plan_work(
         pending = {digest: ImageRef(digest) for digest in digests}
         sent = SentImages(folder.images, {size: dict(pending) for size in get_args(ImageSize)})
         applicability, _ = read_applicability(benchmark, folder)
-        questions = _ask_fit(config, to_rate.tasks, sent)
-        questions += rating_questions(config, judges, RUBRICS, to_rate, applicability, sent)
+        questions = chain(
+            _build_applicability_questions(config, to_rate.tasks, sent),
+            rating_questions(config, judges, RUBRICS, to_rate, applicability, sent),
+        )
         has_pending = any(plan.todo for plan in summary.plans)
         with open_session(folder, engines, budget_usd, watch, again=again) as session:
             for question in questions:
@@ -289,7 +292,9 @@ def _add_pending(
     return replace(to_rate, outputs=outputs)
 
 
-def _ask_fit(config: EvaluationBase, tasks: Sequence[Task], sent: SentImages) -> list[JudgeTask]:
+def _build_applicability_questions(
+    config: EvaluationBase, tasks: Sequence[Task], sent: SentImages
+) -> list[JudgeTask]:
     options = config.applicability
     return [applicability_question(options, tasks, sent)] if options else []
 
@@ -310,7 +315,7 @@ def _run_judges(
         return rating_questions(config, judges, RUBRICS, to_rate, applicability, sent)
 
     for build_questions, write in (
-        (partial(_ask_fit, config, to_rate.tasks, sent), write_applicability),
+        (partial(_build_applicability_questions, config, to_rate.tasks, sent), write_applicability),
         (build_ratings, write_ratings),
     ):
         try:
@@ -325,15 +330,15 @@ def _build_board(scores: Scores) -> Dataset:
     board_rows: list[dict[str, Any]] = []
     stand_ins = {name: model.in_place_of for name, model in scores.models.systems.items()}
     for split in scores.splits:
-        rates = split.win_rates
+        win_rates = split.win_rates
         rows: dict[str, dict[str, Any]] = {}
-        for row in make_board(rates.rates, rates.tiers) if rates else ():
+        for row in make_board(win_rates.rates, win_rates.tiers) if win_rates else ():
             low, high = row.interval or (None, None)
             figures = {"win_rate": row.value, "low": low, "high": high, "coverage": row.coverage}
             rows[row.system] = {**figures, "tier": row.tier}
-        for metric in split.metrics:
-            value = metric.result.value if metric.result else None
-            rows.setdefault(metric.system, {})[metric.metric] = value
+        for measured in split.metrics:
+            value = measured.result.value if measured.result else None
+            rows.setdefault(measured.system, {})[measured.metric] = value
         board_rows += [
             {"split": split.split, "system": name, "in_place_of": stand_ins.get(name), **row}
             for name, row in rows.items()

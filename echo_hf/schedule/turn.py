@@ -91,8 +91,8 @@ def turn(
     """Take one turn; if it is stopped at any moment, the next one resumes from the kept answers.
 
     A run is kept in `state` between turns, such as a mount of a bucket; null where this machine
-    keeps it. Of several turns on one state, one works, and the others are refused. Each step is
-    `told` with what it came to.
+    keeps it. Of several turns on one state, one works, and the others are refused. `on_step` is
+    called with each step and what it came to.
     """
     config = load_config(config)
     options = get_schedule(config)

@@ -157,7 +157,7 @@ class Agreement(SummaryMixin):
     """How people rank systems, and how far judges agree with them.
 
     Attributes:
-        people: What people say of the systems.
+        people: The ranking of the systems by people.
         judges: How far judges agree with people, and people with each other.
         counts: What there is to compare.
         protocol: `published` or `corrected`.
@@ -273,7 +273,7 @@ class HumanRanks(SummaryMixin):
 
 
 def read_human(human: Any) -> HumanRanks:
-    """Read ranks, or scores as ranks; an output that cannot be ranked is not one left unranked."""
+    """Read ranks, or scores as ranks; keep apart what cannot be ranked and what was not."""
     optional = ("rank", "score", "cannot_rank")
     rows = rating_table.read_columns(human, HUMAN, ("sample_id", "rater", "system"), optional)
     if not {"rank", "score"} & {*rows.column_names}:
@@ -425,13 +425,17 @@ def _measure_ceiling(
     by_judge = sample_taus(judges, consensus)
     shared = ~np.isnan(by_judge) & ~np.isnan(left_out)
     counts = shared.sum(axis=1)
-    judged, ceilings = (
-        np.where(counts, np.where(shared, taus, 0.0).sum(axis=1), np.nan)
-        for taus in (by_judge, left_out)
+    judge_sums, ceiling_sums = (
+        np.where(counts, np.where(shared, group, 0.0).sum(axis=1), np.nan)
+        for group in (by_judge, left_out)
     )
-    averages = (divide(np.nansum(sums, axis=1), counts.sum(axis=1)) for sums in (judged, ceilings))
+    averages = (
+        divide(np.nansum(group, axis=1), counts.sum(axis=1)) for group in (judge_sums, ceiling_sums)
+    )
     shares = []
-    for judge, person, share in zip(*averages, ratios(judged, ceilings, draws), strict=True):
+    for judge, person, share in zip(
+        *averages, ratios(judge_sums, ceiling_sums, draws), strict=True
+    ):
         no_ceiling = share.value is None and share.samples
         reason = Unscored.NO_CEILING if no_ceiling else share.reason
         values = to_number(judge), to_number(person), share.value

@@ -18,8 +18,8 @@ Method = Literal["regression", "ppi"]
 class RateEstimate:
     """The estimated mean of each system, NaN where fewer than 10 samples have a target.
 
-    `shares` are those of judges [sample, system, judge], `known` is what they explain [sample,
-    system], NaN where nobody knows; `spread` is the standard deviation of what they do not.
+    `shares` are those of judges [sample, system, judge], `targets` is what they explain [sample,
+    system], NaN where no target is known; `spread` is the standard deviation of what they do not.
     """
 
     shares: Floats

@@ -151,7 +151,7 @@ class RatingTable:
     no image [system, sample], null without outputs; `ignored` are keys of rows that do not count.
     `splits` are those that the samples are of, where the ratings say it.
     `not_asked` is what a judge was not asked on purpose [judge, system, sample], null for nothing.
-    `made` is what figures share that are made of the same table, such as votes.
+    `cache` keeps what several measures compute from the same table, such as votes.
     """
 
     samples: tuple[str, ...]

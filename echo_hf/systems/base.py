@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol, Self, runtime_checkable
 
 from pydantic import AfterValidator
 
-from echo_hf._infra.renamed import find_renamed
+from echo_hf._infra.renamed import make_module_getattr
 from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import CREDENTIALS
 from echo_hf.config.systems import SystemConfig
@@ -125,8 +125,8 @@ class Retired:
 class System(Protocol):
     """Something that draws images for tasks.
 
-    One of several models may have a method `estimate(tasks)` too, which gives the `Expected` that
-    a dry run shows in place of the list's.
+    One of several models may have a method `estimate(tasks)` too, which gives the `ExpectedCost`
+    that a dry run shows in place of the list's.
 
     Attributes:
         concurrency: Most tasks at a time, unless a config says otherwise.
@@ -259,6 +259,6 @@ def remove_secrets(text: str, environment: Mapping[str, str] = os.environ) -> st
     return IN_QUERY.sub(rf"\1{HIDDEN}", text)
 
 
-__getattr__ = find_renamed(
+__getattr__ = make_module_getattr(
     __name__, {"failed": "failure_result", "without_secrets": "remove_secrets"}
 )

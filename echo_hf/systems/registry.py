@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from echo_hf._infra import registry
-from echo_hf._infra.renamed import find_renamed
+from echo_hf._infra.renamed import make_module_getattr
 from echo_hf._infra.worker_pool import assign_gpus, visible_gpus
 from echo_hf.config.checks import first_error
 from echo_hf.config.systems import OutputPrice, SystemConfig
@@ -231,4 +231,4 @@ def estimate_cost(config: SystemConfig, tasks: Sequence[Task]) -> ExpectedCost:
     return replace(expected, usd=Range.total(parts))
 
 
-__getattr__ = find_renamed(__name__, {"described": "describe_config"})
+__getattr__ = make_module_getattr(__name__, {"described": "describe_config"})

@@ -6,6 +6,7 @@ import importlib
 
 import pytest
 
+from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.scores import decisions
 
 OLD_NAMES = {
@@ -39,3 +40,15 @@ def test_an_old_property_is_the_new_one_with_a_warning() -> None:
     with pytest.warns(DeprecationWarning, match=r"Decisions.said is now summary") as caught:
         assert found.said == found.summary
     assert caught[0].filename == __file__
+
+
+def test_a_listener_with_old_methods_still_hears_of_progress() -> None:
+    heard: list[str] = []
+    with pytest.warns(DeprecationWarning, match=r"Old.noticed is now report_notice"):
+
+        class Old(ProgressListener):
+            def noticed(self, remark: str) -> None:
+                heard.append(remark)
+
+    Old().report_notice("one line")
+    assert heard == ["one line"]

@@ -27,10 +27,10 @@ from echo_hf.collect.crawl import (
     PlannedQuery,
     Query,
     crawl_posts,
-    crawl_to_json,
     find_uncovered,
     list_queries,
     plan_queries,
+    planned_query_to_json,
 )
 from echo_hf.collect.crawl_ledger import (
     CRAWL_LEDGER_FILE,
@@ -214,7 +214,7 @@ def test_a_terminal_shows_a_line_a_term_or_a_line_a_query(serve: Serve, tmp_path
     config = config_of(budget={"posts": 1000, "usd": 2.5}, expand={"rounds": 3})
     queries, _ = plan(config, tmp_path, Dear)
     lines, every = shown(queries, config), shown(queries, config, every=True)
-    assert crawl_to_json(queries[0]) == {
+    assert planned_query_to_json(queries[0]) == {
         "platform": NAME,
         "phase": 1,
         "term": "lumen",

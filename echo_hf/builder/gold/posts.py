@@ -99,7 +99,7 @@ def read_gold_posts(
             digests_of[post.url] = max(
                 digests_of.get(post.url, ()),
                 digests,
-                key=lambda shown_by: (len(shown_by) - shown_by.count(None), len(shown_by)),
+                key=lambda candidate: (len(candidate) - candidate.count(None), len(candidate)),
             )
     return GoldPosts(collected, posts, threads, digests_of)
 
@@ -156,7 +156,7 @@ def check_agreement(gold: Gold, posts: GoldPosts, posts_source: str) -> None:
         others_text = f", nor are {len(missing) - 1} others" if len(missing) > 1 else ""
         problem = f"{url!r} is not in the posts ({posts_source}){others_text}"
         raise _error(line, problem, "addresses of posts that stand there")
-    half_of: dict[str, GoldLine] = {}
+    first_line_of: dict[str, GoldLine] = {}
     for line in gold.iterate_lines():
         root = posts.root_of[line.key[0]]
         if isinstance(line, ExtractLine | SampleLine) and root != line.root_url:
@@ -166,7 +166,7 @@ def check_agreement(gold: Gold, posts: GoldPosts, posts_source: str) -> None:
             if (other_root := posts.root_of[url]) != root:
                 problem = f"{url!r} belongs to the thread of {other_root!r}"
                 raise _error(line, problem, f"posts of {root!r}")
-        if (other := half_of.setdefault(root, line)).half != line.half:
+        if (other := first_line_of.setdefault(root, line)).half != line.half:
             problem = (
                 f"half is {line.half!r}, but {other.half!r} in {other.place}, of the same thread"
             )

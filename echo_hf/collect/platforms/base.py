@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from pydantic import SecretStr
 
 from echo_hf._infra.http_errors import is_transient, iterate_causes
-from echo_hf._infra.renamed import find_renamed
+from echo_hf._infra.renamed import make_module_getattr
 from echo_hf._infra.retry import parse_retry_after, read_server_time
 from echo_hf.collect.fields import Json, read_json, read_moment
 from echo_hf.collect.sources.base import Post, make_source, read_page_posts
@@ -172,8 +172,8 @@ class Platform(Protocol):
 class PostChecker(Protocol):
     """A platform that says which posts are no longer there; a `Platform` may be one, too.
 
-    One that cannot tell of some addresses has a `can_tell(url)`, which says whether it can, while
-    it is connected: the others are not counted as asked about.
+    A platform that cannot tell of some addresses has a method `can_tell(url)`, to be called while
+    it is connected. Addresses of which it cannot tell are not counted as asked.
 
     Attributes:
         name: Its name.
@@ -190,8 +190,8 @@ class PostChecker(Protocol):
             urls: Canonical addresses, at most `most_refreshed`.
 
         Returns:
-            Why each of those is gone that are; of the others nothing is said, be it that they are
-            there, or that this platform cannot tell. What goes wrong is as in `Platform`.
+            Why each missing post is gone, by address. An address without a reason is there, or
+            this platform cannot tell. Errors are those of `Platform`.
         """
         ...
 
@@ -343,7 +343,7 @@ def read_posts(platform: str, body: str) -> list[Post]:
 
 
 def find_missing(posts: Iterable[Post], urls: Iterable[str]) -> dict[str, Missing]:
-    """Return why posts are missing, for those of some addresses that are."""
+    """Return why posts are missing, for the missing ones of some addresses."""
     asked_urls = set(urls)
     return {
         post.url: Missing(post.missing) for post in posts if post.missing and post.url in asked_urls
@@ -363,4 +363,4 @@ def format_search_term(term: str) -> str:
     return " ".join(words)
 
 
-__getattr__ = find_renamed(__name__, {"Answer": "Page", "Refreshing": "PostChecker"})
+__getattr__ = make_module_getattr(__name__, {"Answer": "Page", "Refreshing": "PostChecker"})
