@@ -405,7 +405,7 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
         ]
         drift_table.add_row(name, distance, f"{drift.a:,}", f"{drift.b:,}", Text(", ").join(movers))
     parts = {"rows": rows, "samples": samples, "why samples changed": causes}
-    for title, part in {**parts, "stages that differ": stages, "drift_table": drift_table}.items():
+    for title, part in {**parts, "stages that differ": stages, "drift": drift_table}.items():
         if part.row_count:
             say(console, f"\n{title}", "bold")
             console.print(part)
