@@ -33,7 +33,7 @@ def remove_folders(text: str) -> str:
     """Remove the folders of absolute paths from a text; file names stay.
 
     Examples:
-        >>> without_folders("--weights=/data/mira/lumen.ckpt"), without_folders("models/lumen.ckpt")
+        >>> remove_folders("--weights=/data/mira/lumen.ckpt"), remove_folders("models/lumen.ckpt")
         ('--weights=lumen.ckpt', 'models/lumen.ckpt')
     """
     return FOLDERS.sub("", text.rstrip("/"))
@@ -71,7 +71,7 @@ def format_rate(number: int, seconds: float) -> str:
     """Format a rate in parentheses; empty where too little time went by.
 
     Examples:
-        >>> pace(120, 10), pace(2, 30), pace(500, 0.1)
+        >>> format_rate(120, 10), format_rate(2, 30), format_rate(500, 0.1)
         (' (12/s)', ' (4 a minute)', '')
     """
     if seconds < MIN_SECONDS or not number:

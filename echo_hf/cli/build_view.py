@@ -120,7 +120,7 @@ def format_funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
     Examples:
         >>> from echo_hf.pipeline.result import StageStats
         >>> stats = [StageStats("collect", 9, 8, makes="posts"), StageStats("splits", 3, 2)]
-        >>> funnel(stats, {"image_to_image": 0, "text_to_image": 1, "analysis": 2})
+        >>> format_funnel(stats, {"image_to_image": 0, "text_to_image": 1, "analysis": 2})
         '8 posts → 2 samples → 1 text_to_image task'
     """
     from echo_hf.curate.splits import BENCHMARKS  # which loads the tables

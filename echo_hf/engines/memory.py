@@ -137,8 +137,8 @@ def estimate_memory(
     embeddings of those images, 0.25 GiB of libraries, and 0.75 GiB of CUDA graphs.
 
     >>> options = VllmOptions(model="Qwen/Qwen2.5-VL-32B-Instruct", max_model_len=32_768)
-    >>> found = fit(options, published_shape(options.model), 79.1)
-    >>> gib(found.weights), gib(found.request), found.requests >= 1
+    >>> estimate = estimate_memory(options, find_shape(options.model), 79.1)
+    >>> gib(estimate.weights), gib(estimate.request), estimate.requests >= 1
     ('62.3 GiB', '8.0 GiB', False)
     """
     args, size, gpus = (

@@ -127,7 +127,7 @@ def format_dollars(usd: Range | None) -> str:
 def format_seconds(seconds: Range | None) -> str:
     """Format seconds as hours, minutes or seconds.
 
-    >>> shown_time(Range(5400, 9000, 18000))
+    >>> format_seconds(Range(5400, 9000, 18000))
     '2.5 h (1.5 to 5.0)'
     """
     if seconds is None:
@@ -174,9 +174,9 @@ def extrapolate(values: Sequence[float], number: int) -> Range | None:
     Both the mean of those measured and the ones to come vary: the variance of the sum is
     `s^2 (number^2 / n + number)` for n values of the standard deviation s.
 
-    >>> measured([1.0, 2.0, 3.0], 9)
+    >>> extrapolate([1.0, 2.0, 3.0], 9)
     Range(low=6.0, likely=18.0, high=30.0)
-    >>> measured([2.0], 10)  # one alone says nothing about others
+    >>> extrapolate([2.0], 10)  # one alone says nothing about others
     Range(low=10.0, likely=20.0, high=40.0)
     """
     if not values:

@@ -20,7 +20,8 @@ from echo_hf.engines.memory import GIB, ModelShape, find_shape
 from echo_hf.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT))  # the tests have the tiny models that these are made from
+# The tests have the tiny models that these are made from; first, as some packages install `tests`.
+sys.path.insert(0, str(ROOT))
 READER, GUARD = "Qwen/Qwen2.5-VL-7B-Instruct", "meta-llama/Llama-Guard-4-12B"
 # What the published shapes leave out, because it decides no memory.
 QWEN_VISION = {
