@@ -138,7 +138,7 @@ def estimate_memory(
 
     >>> options = VllmOptions(model="Qwen/Qwen2.5-VL-32B-Instruct", max_model_len=32_768)
     >>> estimate = estimate_memory(options, find_shape(options.model), 79.1)
-    >>> gib(estimate.weights), gib(estimate.request), estimate.requests >= 1
+    >>> gib(estimate.weights), gib(estimate.request), estimate.concurrent_requests >= 1
     ('62.3 GiB', '8.0 GiB', False)
     """
     args, size, gpus = (
