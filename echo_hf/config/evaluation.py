@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     PrivateAttr,
@@ -26,6 +27,8 @@ from echo_hf.config.checks import (
     Words,
     check_distinct,
     check_stand_in,
+    check_unequal,
+    match_pattern,
     read_yaml,
 )
 from echo_hf.config.sections import RunnerOptions
@@ -401,6 +404,19 @@ class MetricsOptions(Section):
         return self.model_copy(update=update)
 
 
+MODULE = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
+ModuleRule = match_pattern(MODULE, "the name of a module that can be imported, such as my_metrics")
+
+
+Modules = Annotated[tuple[Annotated[Words, ModuleRule], ...], AfterValidator(check_unequal)]
+
+
+class PluginModules(Section):
+    """The key of a config that is read before all others."""
+
+    plugins: Modules = ()
+
+
 class EvaluationBase(Section):
     """The part of a config that evaluates systems on a benchmark.
 
@@ -418,6 +434,8 @@ class EvaluationBase(Section):
             moves no other: the `results.json` of a run, the folder of a release, or
             `ORGANISATION/NAME@TAG` on the Hub, with the same samples and judges; null for none.
         runner: Where engines and systems compute, and stages are called.
+        plugins: Modules of installed packages that register metrics, stages, platforms and more
+            when they are imported; what packages declare as entry points is there without a name.
     """
 
     name: Name
@@ -431,6 +449,7 @@ class EvaluationBase(Section):
     protocol: Literal["published", "corrected"] = "corrected"
     anchors: Words | None = None
     runner: RunnerOptions = RunnerOptions()
+    plugins: Modules = ()
     _file: Path | None = PrivateAttr(None)
     _name: str = PrivateAttr("")
 
