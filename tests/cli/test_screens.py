@@ -39,6 +39,7 @@ WIDTH, HEIGHT = 100, 24
 SCREENS = {  # run one after the other in one folder
     "quickstart": "quickstart",
     "engines": "engines",
+    "plugins": "plugins",
     "init": "init benchmark mine",
     "init-comparison": "init comparison pictures",
     "collect": "collect mine/benchmark.yaml",
