@@ -1,4 +1,4 @@
-"""Rubrics: what a judge is asked about an output, as Markdown files with front matter."""
+"""Rubrics: questions to judges about outputs, as Markdown files with front matter."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check_ends(scale: Scale) -> Scale:
 
 
 class Rubric(Section):
-    """What a judge is asked about each output, and which outputs it is asked about.
+    """A question to judges about outputs, with the outputs that it is asked about.
 
     Attributes:
         name: What the table of ratings calls it; figures of other rubrics than `overall` have it.
