@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -12,13 +14,23 @@ from typing import Any, Generic, TypeVar
 
 from echo_hf.errors import ConfigError, EchoError, MissingExtraError, unknown
 
+
+@lru_cache
+def _list_plugins(group: str, *_paths: str) -> tuple[str, ...]:
+    """Return the names of a group's entry points, which pages ask for by the hundred."""
+    return tuple(point.name for point in entry_points(group=group))
+
+
 MemberT = TypeVar("MemberT")
 FactsT = TypeVar("FactsT")
 DecoratedT = TypeVar("DecoratedT")
 
 
 class Registry(Generic[MemberT, FactsT]):
-    """Members by name; `built_in` maps names to modules, `group` names the entry points."""
+    """Members by name: `built_in` maps names to modules, `group` names the entry points.
+
+    Importing `home` registers built-in members that `built_in` does not name.
+    """
 
     def __init__(
         self,
@@ -26,8 +38,11 @@ class Registry(Generic[MemberT, FactsT]):
         group: str,
         built_in: Mapping[str, str],
         error: type[EchoError] = ConfigError,
+        *,
+        home: str | None = None,
     ) -> None:
         self.kind, self.group, self.built_in, self.error = kind, group, built_in, error
+        self.home = home
         self.entries: dict[str, tuple[Any, FactsT | None]] = {}
 
     def register(
@@ -40,8 +55,8 @@ class Registry(Generic[MemberT, FactsT]):
         return add
 
     def list_names(self) -> list[str]:
-        plugins = (point.name for point in entry_points(group=self.group))
-        return sorted({*self.built_in, *self.entries, *plugins})
+        self._load_home()
+        return sorted({*self.built_in, *self.entries, *_list_plugins(self.group, *sys.path)})
 
     def check(self, name: str, place: str = "") -> None:
         if name not in self.list_names():
@@ -69,7 +84,12 @@ class Registry(Generic[MemberT, FactsT]):
         """Return the facts registered with a member; null for one of another package."""
         return self._load_entry(name)[1]
 
+    def _load_home(self) -> None:
+        if self.home is not None:
+            import_module(self.home)
+
     def _load_entry(self, name: str) -> tuple[MemberT | None, FactsT | None]:
+        self._load_home()
         if name in self.built_in and name not in self.entries:
             import_module(self.built_in[name])
         return self.entries.get(name, (None, None))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -30,7 +31,7 @@ from echo_hf.hub.run_tables import find_left_out_reasons
 from echo_hf.images.loader import BadImageError, open_image
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.verdicts import read_rating
-from echo_hf.metrics import TEXT_RENDERING as TEXT
+from echo_hf.metrics.text_rendering import RUBRIC as TEXT
 from echo_hf.pipeline.answer_store import compute_request_keys
 from echo_hf.pipeline.answers import Failure, RawText, StoredAnswers
 from echo_hf.pipeline.stage import ModelStage, StageRows, assign_to_row, row_keys
@@ -155,7 +156,8 @@ def draw_share(tasks: Iterable[Task], share: float) -> set[str]:
 def read_flags(applicability: pa.Table | None, metric: str) -> dict[str, bool | None]:
     if applicability is None:
         return {}
-    columns = (applicability[name].to_pylist() for name in ("sample_id", metric))
+    rows = applicability.filter(pc.equal(applicability["metric"], metric))
+    columns = (rows[name].to_pylist() for name in ("sample_id", "applies"))
     return dict(zip(*columns, strict=True))
 
 
