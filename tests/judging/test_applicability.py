@@ -15,7 +15,7 @@ from echo_hf.errors import ConfigError
 from echo_hf.judging.judge import judge_applicability
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
-from echo_hf.metrics import METRICS
+from echo_hf.metrics import registered
 from echo_hf.tables import APPLICABILITY
 from tests.judging import judges_for_tests as scripted
 from tests.judging.judges_for_tests import ScriptedJudge, config_of, images_of, judge_of, prompt_of
@@ -36,11 +36,14 @@ def said(folder: Path, ask: str = "split", **options: Any) -> JudgingResult:
     return judge_applicability(path, runs=folder / "runs", **options)
 
 
+ASKED = [name for name, metric in registered().items() if metric.question]
+
+
 def flags_of(folder: Path) -> dict[str, tuple[bool | None, ...]]:
-    return {
-        row["sample_id"]: tuple(row[name] for name in METRICS)
-        for row in scripted.rows_of(folder, "applicability")
-    }
+    """The answers about each sample, null for a metric without a row."""
+    rows = scripted.rows_of(folder, "applicability")
+    flags = {(row["sample_id"], row["metric"]): row["applies"] for row in rows}
+    return {sample: tuple(flags.get((sample, name)) for name in ASKED) for sample, _ in flags}
 
 
 def test_edits_are_asked_about_inputs_and_prompts_about_text(folder: Path) -> None:
@@ -56,9 +59,9 @@ def test_edits_are_asked_about_inputs_and_prompts_about_text(folder: Path) -> No
     lamp = next(one for one in engine.asked if prompt_of(one) == "draw lamp")
     assert images_of(lamp) == [hashlib.sha256(scripted.GIVEN).hexdigest()]
     told = lamp.messages[0].parts[0].text
-    assert [f'"{name}": <0 or 1>' in told for name in METRICS] == [True, True, True, False]
+    assert [f'"{name}": <0 or 1>' in told for name in ASKED] == [True, True, True, False]
     assert lamp.answer is not None
-    assert list(lamp.answer.model_fields) == [*METRICS[:3], "rationale"]
+    assert list(lamp.answer.model_fields) == [*ASKED[:3], "rationale"]
 
 
 def test_all_may_be_asked_of_all(folder: Path) -> None:
@@ -86,7 +89,11 @@ def test_a_failure_is_null_and_no_flag(folder: Path, given: str | Completion, ou
 
 
 def test_what_is_asked_once_is_kept(folder: Path) -> None:
-    write(folder, APPLICABILITY, [fits("tree", text_rendering=False), fits("gone")])
+    write(
+        folder,
+        APPLICABILITY,
+        [*fits("tree", text_rendering=False), *fits("gone", color_shift=None)],
+    )
     engine = ScriptedJudge(flagged).use()
     said(folder, limit=2)
     assert set(flags_of(folder)) == {"lamp", "sky", "boat", "fox", "tree", "gone"}
@@ -116,8 +123,8 @@ EDITED = tuple(f"edit{number}" for number in range(9))
 def test_what_the_release_says_counts_until_the_run_asks_anew(tmp_path: Path) -> None:
     """For metrics and for what text is rated; and the result says whose answers they are."""
     told = [
-        *(fits(name, color_shift=name in EDITED[:3]) for name in EDITED),
-        *(fits(name, text_rendering=name == "fox") for name in scripted.WORDS),
+        *(row for name in EDITED for row in fits(name, color_shift=name in EDITED[:3])),
+        *(row for name in scripted.WORDS for row in fits(name, text_rendering=name == "fox")),
     ]
     edits = {name: [scripted.GIVEN] for name in EDITED}
     scripted.drawn(tmp_path, edits, applicability=told)
@@ -131,9 +138,11 @@ def test_what_the_release_says_counts_until_the_run_asks_anew(tmp_path: Path) ->
     assert "which metrics fit a sample: as the release says" in shown
     assert re.search(r"color_shift.*\n(.* of 3\b.*\n){2}face", shown), shown
 
-    write(tmp_path, APPLICABILITY, [fits(name, outcome="refused") for name in EDITED])
+    refused = [row for name in EDITED for row in fits(name, "refused", color_shift=None)]
+    write(tmp_path, APPLICABILITY, refused)
     assert fitting(path) == ("release", {*EDITED[:3]})  # nobody has answered yet
-    write(tmp_path, APPLICABILITY, [fits(name, color_shift=name != "edit0") for name in EDITED])
+    own = [row for name in EDITED for row in fits(name, color_shift=name != "edit0")]
+    write(tmp_path, APPLICABILITY, own)
     assert fitting(path) == ("run", {*EDITED[1:]})
     shown = called(tmp_path, "score", "-v").output
     assert "which metrics fit a sample: as was asked in this run" in shown
