@@ -413,8 +413,8 @@ class EvaluationBase(Section):
         systems: The systems under test: files of `eval_configs/systems`, or their content.
         judges: Who rates their outputs: files of `eval_configs/judges`, or their content.
         applicability: Who says which metric fits which sample; null where nobody is asked.
-        metrics: Options of metrics, by name. One that is not measured by default is measured where
-            it is named; every other one is in any case.
+        metrics: Options of metrics, by name. One that is not measured by default is where it is
+            named; every other one is measured in any case.
         analysis: How prompts, feedback and activity are analyzed.
         protocol: Whose arithmetic is used where the paper's released code and its text differ.
         anchors: A board whose Bradley-Terry strengths stay as they are, so that a system that joins
