@@ -27,7 +27,16 @@ from echo_hf.collect.crawl import crawl_posts
 from echo_hf.collect.platforms.base import Page, Question
 from echo_hf.collect.platforms.mastodon import MastodonPlatform
 from echo_hf.config.loading import load_config
-from echo_hf.hub.release import verify_release
+from echo_hf.hub.diff import diff
+from echo_hf.hub.redistribution import dehydrate
+from echo_hf.hub.release import (
+    read_release,
+    read_release_facts,
+    unpack_release,
+    verify_release,
+    write_release,
+)
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.judge import judge, judge_applicability, judge_pairs
 from echo_hf.judging.score import score
 from echo_hf.pipeline.progress import ProgressListener
@@ -149,6 +158,21 @@ def test_it_is_gone_on_with_without_a_call(run: Path, server: LoopbackServer, ca
     samples = after["stages/splits/kept.parquet"]
     assert samples["task_phrase"].to_pylist() == [PHRASE["task_phrase"]] * 4
     assert held(results, figures(json.loads((run / "results.json").read_text("utf-8")))) == results
+
+
+def test_its_release_differs_from_no_copy_of_it(run: Path, tmp_path: Path) -> None:
+    """Also from one that is written anew, with a row for each answer about a metric."""
+    release = read_release(run / "release")
+    images = ImageStore(tmp_path / "images")
+    unpacked = unpack_release(release, images)
+    assert unpacked["applicability"].column_names == list(APPLICABILITY.columns)
+    copy = write_release(tmp_path / "copy", unpacked, images, read_release_facts(release))
+    assert load_dataset(str(copy.path), "applicability", split="test").num_rows == 8
+    difference = diff(release.path, copy.path)
+    assert (difference.changed, difference.added, difference.removed) == ((), (), ())
+    assert {drift.distance for drift in difference.drift.values()} <= {0, None}
+    assert not difference.configs["applicability"].equal
+    assert dehydrate(copy.path, tmp_path / "dry").manifest.configs["applicability"].rows == 8
 
 
 def test_its_release_loads(run: Path) -> None:
