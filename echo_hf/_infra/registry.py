@@ -68,7 +68,8 @@ class Registry(Generic[MemberT, FactsT]):
         """Return where each member comes from: a package with its version, or else a module."""
         self._import_packages()
         origins = {
-            name: member.__module__.partition(".")[0] for name, (member, _) in self.entries.items()
+            name: getattr(member, "__module__", "builtins").partition(".")[0]
+            for name, (member, _) in self.entries.items()
         }
         for point in entry_points(group=self.group):
             origins[point.name] = (

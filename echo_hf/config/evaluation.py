@@ -241,8 +241,10 @@ class AnalysisOptions(Section):
 
 
 def _resolve_path(options: SectionT, key: str, folder: Path) -> SectionT:
-    place = folder / getattr(options, key)
-    return options.model_copy(update={key: str(place)}) if place.is_dir() else options
+    place = getattr(options, key)
+    if place is None or not (folder / place).is_dir():
+        return options
+    return options.model_copy(update={key: str(folder / place)})
 
 
 ImageSize = Literal["published", "model_budget"]
@@ -401,12 +403,12 @@ class MetricsOptions(RootModel[Mapping[str, SerializeAsAny[BaseModel]]]):
     @property
     def places(self) -> tuple[Path, ...]:
         """The folders that options name, on this machine."""
-        paths = (
-            Path(getattr(options, key))
+        folders = (
+            getattr(options, key)
             for options in self.root.values()
             for key in _list_folder_keys(options)
         )
-        return tuple(path for path in paths if path.is_absolute())
+        return tuple(path for path in map(Path, filter(None, folders)) if path.is_absolute())
 
     def resolve_paths(self, folder: Path) -> MetricsOptions:
         resolved = dict(self.root)
