@@ -1,7 +1,7 @@
 """Metrics: each a class that says all about itself, most over a function from images to numbers.
 
-To add one: a module with a subclass of `Metric`, and an import of it here. From another package,
-the entry points `echo_hf.metrics`; nothing else changes.
+To add one: a module here with a subclass of `Metric`, and a card; from another package, the entry
+points `echo_hf.metrics`. Nothing else changes, but its question to a model, if it has one.
 """
 
 from echo_hf.metrics.base import Metric, measure_each, register, registered
