@@ -105,7 +105,11 @@ class MissingExtraError(EchoError):
 
 
 def describe_install(extra: str) -> str:
-    """Return how to install an extra; the same on every machine, as results quote it."""
+    """Return how to install an extra, or packages; the same everywhere, as results quote it."""
+    from importlib.metadata import metadata
+
+    if extra not in (metadata("echo-hf").get_all("Provides-Extra") or ()):
+        return f'pip install "{extra}"'  # of another package
     # Until an index has the name, it is anybody's to take there.
     return f'pip install "echo-hf[{extra}]", or ".[{extra}]" in a checkout'
 

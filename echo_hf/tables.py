@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -392,20 +392,42 @@ COMPARISONS = Table(
 
 APPLICABILITY = Table(
     "applicability",
-    "which specialised metrics fit a sample",
-    ("sample_id",),
+    "whether a metric fits a sample",
+    ("sample_id", "metric"),
     {
         "sample_id": Column(STRING, "the sample"),
-        "face_identity": Column(BOOLEAN, "faces should stay the same; null: not asked or failed"),
-        "color_shift": Column(BOOLEAN, "colors should stay the same; null: not asked or failed"),
-        "structure_distance": Column(
-            BOOLEAN, "the layout should stay the same; null: not asked or failed"
-        ),
-        "text_rendering": Column(BOOLEAN, "text should be rendered; null: not asked or failed"),
-        "rationale": Column(STRING, "the model's reasons"),
+        "metric": Column(STRING, "the metric"),
+        "applies": Column(BOOLEAN, "whether it fits; null: not asked or failed"),
+        "rationale": Column(STRING, "the model's reasons, for all that it was asked at once"),
         "outcome": Column(STRING, "ok, or why there is no answer"),
     },
 )
+
+
+def is_wide(table: Table, names: Collection[str]) -> bool:
+    """Return whether rows have a column for each metric, as older versions wrote them."""
+    return table is APPLICABILITY and not {"metric", "applies"} & {*names}
+
+
+def make_wide_table(schema: pa.Schema) -> Table:
+    """Return the table of such rows: any other column is a metric's."""
+    shared = {name: APPLICABILITY.columns[name] for name in ("sample_id", "rationale", "outcome")}
+    metrics = (name for name in schema.names if name not in shared)
+    columns = {**shared, **dict.fromkeys(metrics, APPLICABILITY.columns["applies"])}
+    return Table(APPLICABILITY.name, APPLICABILITY.about, ("sample_id",), columns)
+
+
+def lengthen_rows(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield a row for each answer of such rows, or for each metric where all answers failed."""
+    shared = ("sample_id", "rationale", "outcome")
+    for row in rows:
+        flags = {name: flag for name, flag in row.items() if name not in shared}
+        is_answered = any(flag is not None for flag in flags.values())
+        for name, flag in flags.items():
+            if flag is not None or not is_answered:
+                values = {column: row.get(column) for column in shared}
+                yield {**values, "metric": name, "applies": flag}
+
 
 HUMAN = Table(
     "human",

@@ -25,8 +25,9 @@ STAGES = (
 PLUGINS = """## Plug-ins
 
 A package brings its own by an entry point of the group `echo_hf.engines`, `echo_hf.sources`,
-`echo_hf.platforms`, `echo_hf.systems`, `echo_hf.readers` or `echo_hf.exports`. In a script, the
-`register` of the same module does, and of the last two that of `READERS` and `FORMATS`.
+`echo_hf.platforms`, `echo_hf.systems`, `echo_hf.metrics`, `echo_hf.readers` or `echo_hf.exports`.
+In a script, the `register` of the same module does, and of the last two that of `READERS` and
+`FORMATS`. A metric is a subclass of `echo_hf.metrics.Metric`.
 """
 PLUGIN_NAMES = (
     "echo_hf.engines.base.Engine",

@@ -24,6 +24,7 @@ from echo_hf.engines.base import ENGINES
 from echo_hf.engines.openai import ModerationOptions, OpenAIOptions
 from echo_hf.engines.transformers import TransformersOptions
 from echo_hf.engines.vllm import VllmOptions
+from echo_hf.metrics import registered
 from echo_hf.systems.anole import AnoleOptions
 from echo_hf.systems.command import CommandOptions
 from echo_hf.systems.diffusers import DiffusersOptions
@@ -167,14 +168,34 @@ class Explained(GenerateJsonSchema):
         return made
 
 
+def metric_options() -> dict[str, type[BaseModel]]:
+    """The options of each metric that has any, or that is measured only where it is named."""
+    return {
+        name: metric.Options
+        for name, metric in registered().items()
+        if metric.Options.model_fields or not metric.enabled
+    }
+
+
+def _metric_node(name: str, options: Node) -> Node:
+    metric = registered()[name]
+    when = "" if metric.enabled else ", which is measured where it is named here"
+    return {**options, "description": f"Options of {metric.title.lower()}{when}."}
+
+
 def config_schema() -> Node:
     classes = [one for one, _ in FILES.values()]
-    classes += [*ENGINE_OPTIONS.values(), *ADAPTER_OPTIONS.values()]
+    classes += [*ENGINE_OPTIONS.values(), *ADAPTER_OPTIONS.values(), *metric_options().values()]
     references, made = models_json_schema(
         [(one, "validation") for one in classes], schema_generator=Explained
     )
     parts: dict[str, Node] = made["$defs"]
     to = {one: references[one, "validation"] for one in classes}
+    del parts["BaseModel"]
+    parts["MetricsOptions"] |= {
+        "properties": {name: _metric_node(name, to[one]) for name, one in metric_options().items()},
+        "additionalProperties": {"type": "object"},  # of metrics of other packages
+    }
     engine = parts["EngineChoice"]
     engine["allOf"] = [_where("kind", kind, to[one]) for kind, one in ENGINE_OPTIONS.items()]
     for one in ENGINE_OPTIONS.values():

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import inspect
 import io
 import os
 import re
@@ -38,6 +39,8 @@ from echo_hf.config.sections import Hazard
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.privacy import KEY_VARIABLE
 from echo_hf.curate.splits import SPLIT_SAMPLES
+from echo_hf.errors import describe_install
+from echo_hf.hub.evaluate_metric import METRIC_FIELDS, list_configs
 from echo_hf.quickstart.run import show_quickstart
 from echo_hf.reasons import (
     BadImage,
@@ -79,6 +82,7 @@ from echo_hf.tables import (
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 CHECK_ENGINE = ROOT / "docs" / "how-to" / "check_engine.md"
+SPACE = ROOT / "echo_hf" / "hub" / "metric_space" / "README.md"
 WIDTH = 110
 INTRODUCTION = """# Tables
 
@@ -204,6 +208,30 @@ def copied_pages() -> dict[Path, str]:
     }
 
 
+def space_page() -> str:
+    """The page of the `evaluate` module, with a row for each config."""
+    lines = [
+        "| config | predictions | references | better | needs | adds |",
+        "|---|---|---|---|---|---|",
+    ]
+    shared = {*METRIC_FIELDS.replace(" (of reasons)", "").split(", ")}
+    for name, config in list_configs().items():
+        metric = config.metric
+        given = metric.needs if metric else ("ratings",)
+        needs, adds = [], []
+        if metric is None:
+            parameters = inspect.signature(config.load_function()).parameters.values()
+            required = (one.name for one in parameters if one.default is one.empty)
+            needs = [f"`{one}=`" for one in required if one != "ratings"]
+        else:
+            needs = [f"`{describe_install(metric.extra).split(', or')[0]}`"] if metric.extra else []
+            adds = [f"`{one}`" for one in config.gives.split(", ") if one.split()[0] not in shared]
+        better = metric.better if metric else "higher"
+        cells = (f"`{name}`", given[-1], *given[:-1], *[""] * (2 - len(given)), better)
+        lines.append(f"| {' | '.join((*cells, ', '.join(needs), ', '.join(adds)))} |")
+    return replaced(SPACE.read_text("utf-8"), "configs", "\n".join(lines))
+
+
 def quickstart_pages() -> dict[Path, str]:
     """The pages with what the quickstart and `check-engine` print, and the card of the first."""
     # From inside the folder, so that commands are printed as for whoever changes no option.
@@ -262,6 +290,7 @@ def main() -> None:
         REFERENCE / "cli.md": cli_page(),
         REFERENCE / "api.md": api_page(),
         **copied_pages(),
+        SPACE: space_page(),
         **quickstart_pages(),
     }
     stale = [path for path, text in pages.items() if not _is_current(path, text)]

@@ -18,6 +18,7 @@ from echo_hf.collect.sources.base import SOURCES
 from echo_hf.config.collection import PLATFORMS, SITES
 from echo_hf.curate.privacy import KEY_VARIABLE
 from echo_hf.engines.base import ENGINES
+from echo_hf.metrics.base import METRICS
 from echo_hf.systems.registry import SYSTEMS
 
 # The machine may be busy: how long an example takes says nothing about whether it is right.
@@ -90,7 +91,7 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
-    every = (ENGINES, SYSTEMS, SOURCES, PLATFORMS, SITES)
+    every = (ENGINES, SYSTEMS, SOURCES, PLATFORMS, SITES, METRICS)
     before = [dict(one.entries) for one in every]
     yield
     for one, entries in zip(every, before, strict=True):

@@ -27,12 +27,22 @@ from echo_hf.collect.crawl import crawl_posts
 from echo_hf.collect.platforms.base import Page, Question
 from echo_hf.collect.platforms.mastodon import MastodonPlatform
 from echo_hf.config.loading import load_config
-from echo_hf.hub.release import verify_release
+from echo_hf.hub.diff import diff
+from echo_hf.hub.redistribution import dehydrate
+from echo_hf.hub.release import (
+    read_release,
+    read_release_facts,
+    unpack_release,
+    verify_release,
+    write_release,
+)
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.judge import judge, judge_applicability, judge_pairs
 from echo_hf.judging.score import score
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.systems.generate import generate
+from echo_hf.tables import APPLICABILITY
 from tests.engines.openai.loopback_server import LoopbackServer
 from tests.finished_run import GONE, NAME, PHRASE, asks_later, extracted, serving
 
@@ -69,7 +79,18 @@ DIGEST = re.compile(r'"digest": "[0-9a-f]{64}"')
 
 
 def as_it_was(table: pa.Table) -> pa.Table:
-    """Samples without what later versions tell of them, and without the digests of their stages."""
+    """Samples without what later versions tell of them, and without the digests of their stages.
+
+    Which metrics fit has a row for each answer since then, and not a column for each metric.
+    """
+    if "face_identity" in table.column_names:
+        answers = [
+            {**row, "metric": metric, "applies": row[metric]}
+            for row in table.to_pylist()
+            for metric in sorted(set(row) - {"sample_id", "rationale", "outcome"})
+            if row[metric] is not None
+        ]
+        return pa.Table.from_pylist(answers, APPLICABILITY.schema)
     if "sample_digest" not in table.column_names or "provenance" not in table.column_names:
         return table
     place = table.column_names.index("provenance")
@@ -139,12 +160,28 @@ def test_it_is_gone_on_with_without_a_call(run: Path, server: LoopbackServer, ca
     assert held(results, figures(json.loads((run / "results.json").read_text("utf-8")))) == results
 
 
+def test_its_release_differs_from_no_copy_of_it(run: Path, tmp_path: Path) -> None:
+    """Also from one that is written anew, with a row for each answer about a metric."""
+    release = read_release(run / "release")
+    images = ImageStore(tmp_path / "images")
+    unpacked = unpack_release(release, images)
+    assert unpacked["applicability"].column_names == list(APPLICABILITY.columns)
+    copy = write_release(tmp_path / "copy", unpacked, images, read_release_facts(release))
+    assert load_dataset(str(copy.path), "applicability", split="test").num_rows == 8
+    difference = diff(release.path, copy.path)
+    assert (difference.changed, difference.added, difference.removed) == ((), (), ())
+    assert {drift.distance for drift in difference.drift.values()} <= {0, None}
+    assert not difference.configs["applicability"].equal
+    assert dehydrate(copy.path, tmp_path / "dry").manifest.configs["applicability"].rows == 8
+
+
 def test_its_release_loads(run: Path) -> None:
     verify_release(run / "release")
     for name, count in ROWS.items():
         loaded = echo_hf.load_benchmark(str(run / "release"), name)
         split = load_dataset(str(run / "release"), name)
-        assert [len(loaded), *split.num_rows.values()] == [count, count], name
+        answers = 2 * count if name == "applicability" else count  # 3 of an edit, 1 of words
+        assert [len(loaded), *split.num_rows.values()] == [answers, count], name
     edits = load_dataset(str(run / "release"), "image_to_image", split="test")
     assert "Turn this harbour photo into a night scene" in edits["prompt"]
     assert {image.size for image in edits[0]["input_images"]} <= {(96, 64), (140, 80)}

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     PrivateAttr,
+    RootModel,
+    SerializeAsAny,
     StringConstraints,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
     field_validator,
     model_validator,
 )
 
+from echo_hf._infra.registry import Registry
 from echo_hf.config.checks import (
     UNKNOWN,
     ModelIdentity,
@@ -28,6 +36,7 @@ from echo_hf.config.checks import (
     check_distinct,
     check_stand_in,
     check_unequal,
+    first_error,
     match_pattern,
     read_yaml,
 )
@@ -51,6 +60,7 @@ from echo_hf.config.systems import (
 )
 from echo_hf.errors import ConfigError, unknown
 
+SectionT = TypeVar("SectionT", bound=BaseModel)
 OWN_NAME = "benchmark"
 Format = Literal["text", "jsonl", "csv", "tsv", "parquet"]
 
@@ -230,9 +240,11 @@ class AnalysisOptions(Section):
         return self.model_copy(update=update)
 
 
-def _resolve_path(options: Section, key: str, folder: Path) -> Section:
-    place = folder / getattr(options, key)
-    return options.model_copy(update={key: str(place)}) if place.is_dir() else options
+def _resolve_path(options: SectionT, key: str, folder: Path) -> SectionT:
+    place = getattr(options, key)
+    if place is None or not (folder / place).is_dir():
+        return options
+    return options.model_copy(update={key: str(folder / place)})
 
 
 ImageSize = Literal["published", "model_budget"]
@@ -351,67 +363,59 @@ def shipped_judges() -> list[Path]:
     return sorted(shipped_configs().glob("judges/*.yaml"))
 
 
-Reduction = Literal["min", "max", "mean"]
+class MetricOptions(Section):
+    """The options of a metric."""
+
+    # Names of those that may be a folder, relative to the config.
+    folders: ClassVar[tuple[str, ...]] = ()
 
 
-class StructureOptions(Section):
-    """How structure distance is measured.
-
-    Attributes:
-        model: A vision transformer trained by DINO: name on the Hub, or a folder.
-        revision: Branch, tag or commit of it.
-        layer: Block whose keys are compared, from 0.
-        size: Sides in pixels of the square that images are resized to.
-        reduction: Which of several inputs counts; null for the protocol's own.
-        device: Where the model runs; null for a GPU where there is one.
-    """
-
-    model: Words = "facebook/dino-vits16"
-    revision: Words | None = None
-    layer: Annotated[StrictInt, Field(ge=0)] = 11
-    size: Annotated[StrictInt, Field(ge=16)] = 224
-    reduction: Reduction | None = None
-    device: Words | None = None
+def _list_folder_keys(options: BaseModel) -> tuple[str, ...]:
+    keys: tuple[str, ...] = getattr(options, "folders", ())  # of another package's own model
+    return keys
 
 
-class FaceOptions(Section):
-    """How face identity is measured.
-
-    Attributes:
-        pack: A pack of insightface's: name on the Hub, or a folder.
-        revision: Branch, tag or commit of it.
-        det_size: Sides in pixels of the square in which faces are looked for.
-        det_thresh: Least score of a face, from 0 to 1.
-    """
-
-    pack: Words = "fal/AuraFace-v1"
-    revision: Words | None = None
-    det_size: Annotated[StrictInt, Field(ge=32, multiple_of=32)] = 640
-    det_thresh: Annotated[float, Field(gt=0, lt=1)] = 0.5
+# Metrics are subclasses of `echo_hf.metrics.Metric`.
+METRICS: Registry[Any, None] = Registry("metric", "echo_hf.metrics", packages=["echo_hf.metrics"])
 
 
-class MetricsOptions(Section):
-    """Options of each metric that has any.
+class MetricsOptions(RootModel[Mapping[str, SerializeAsAny[BaseModel]]]):
+    """Options of metrics, by the name of each."""
 
-    Attributes:
-        structure_distance: How structure distance is measured.
-        face_identity: How face identity is measured.
-    """
+    model_config = ConfigDict(frozen=True)
 
-    structure_distance: StructureOptions = StructureOptions()
-    face_identity: FaceOptions = FaceOptions()
+    @field_validator("root", mode="wrap")
+    @classmethod
+    def _read_options(cls, value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        names = value if isinstance(value, Mapping) else handler(value)
+        options: dict[str, BaseModel] = {}
+        for name in map(str, names):
+            if name not in METRICS.list_names():
+                raise ValueError(unknown("metric", name, METRICS.list_names()))
+            own_class: type[BaseModel] = METRICS.find(name).Options
+            try:
+                given = {} if names[name] is None else names[name]
+                options[name] = own_class.model_validate(given)
+            except ValidationError as error:
+                raise ValueError(first_error(error, f"metrics.{name}", own_class)) from None
+        return options
 
     @property
     def places(self) -> tuple[Path, ...]:
-        paths = (Path(self.structure_distance.model), Path(self.face_identity.pack))
-        return tuple(path for path in paths if path.is_absolute())
+        """The folders that options name, on this machine."""
+        folders = (
+            getattr(options, key)
+            for options in self.root.values()
+            for key in _list_folder_keys(options)
+        )
+        return tuple(path for path in map(Path, filter(None, folders)) if path.is_absolute())
 
     def resolve_paths(self, folder: Path) -> MetricsOptions:
-        update = {
-            "structure_distance": _resolve_path(self.structure_distance, "model", folder),
-            "face_identity": _resolve_path(self.face_identity, "pack", folder),
-        }
-        return self.model_copy(update=update)
+        resolved = dict(self.root)
+        for name, options in resolved.items():
+            for key in _list_folder_keys(options):
+                resolved[name] = _resolve_path(resolved[name], key, folder)
+        return MetricsOptions.model_construct(root=resolved)
 
 
 MODULE = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
@@ -439,7 +443,8 @@ class EvaluationBase(Section):
         rubrics: What judges may rate by, beside the rubrics that echo-hf and plug-ins bring:
             Markdown files with front matter, or their content.
         applicability: Who says which metric fits which sample; null where nobody is asked.
-        metrics: Options of the specialised metrics.
+        metrics: Options of metrics, by name. One that is not measured by default is where it is
+            named; every other one is measured in any case.
         analysis: How prompts, feedback and activity are analyzed.
         protocol: Whose arithmetic is used where the paper's released code and its text differ.
         anchors: A board whose Bradley-Terry strengths stay as they are, so that a system that joins
@@ -456,7 +461,7 @@ class EvaluationBase(Section):
     systems: tuple[SystemConfig, ...] = ()
     judges: tuple[JudgeConfig, ...] = ()
     applicability: ApplicabilityConfig | None = None
-    metrics: MetricsOptions = MetricsOptions()
+    metrics: MetricsOptions = MetricsOptions({})
     analysis: AnalysisOptions = AnalysisOptions()
     protocol: Literal["published", "corrected"] = "corrected"
     anchors: Words | None = None

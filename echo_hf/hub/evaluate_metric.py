@@ -6,24 +6,30 @@ import inspect
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import evaluate
 import numpy as np
 import pyarrow as pa
-from datasets import Features, Image, List
+from datasets import Features, Image, List, Value
 from PIL import Image as PILImage
+from pydantic import ValidationError
 
+from echo_hf.config.checks import first_error
 from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.hub.card import PAPER_BIBTEX
 from echo_hf.images.loader import MAX_16_BIT, ORIENTATION_TAG, ImageSource
-from echo_hf.metrics.image_features import pair_images
-from echo_hf.metrics.result import MetricResult, check_extra
+from echo_hf.metrics import Metric, MetricResult, registered
+from echo_hf.metrics.image_features import list_outputs, pair_images, pair_prompts
 from echo_hf.scores.rating_table import OPTIONAL, REQUIRED, read_columns
 from echo_hf.tables import RATINGS
+
+if TYPE_CHECKING:
+    from echo_hf.scores.votes import ProtocolName
 
 HOMEPAGE = "https://echo-bench.github.io"
 # Colors that no file holds, and what every loader makes of them.
@@ -37,6 +43,14 @@ RATING_ROWS = Features(
 # Undecoded: decoding would be for evaluate to keep all of them in memory, and to trip over the
 # first broken one.
 IMAGES = Features({"predictions": Image(decode=False), "references": List(Image(decode=False))})
+OUTPUTS = Features({"predictions": Image(decode=False)})
+PROMPTED_IMAGES = Features({**OUTPUTS, "references": Value("string")})
+FEATURES: Mapping[tuple[str, ...], Features] = {
+    ("inputs", "outputs"): IMAGES,
+    ("outputs",): OUTPUTS,
+    ("prompts", "outputs"): PROMPTED_IMAGES,
+    ("ratings",): RATING_ROWS,
+}
 RATING_MEANING = {
     "predictions": f"one dict a rating with {', '.join(REQUIRED)} and, where there are any, "
     f"{', '.join(OPTIONAL)}; a Dataset, a data frame or a dict of columns, too"
@@ -108,12 +122,23 @@ class EvaluateConfig:
     name: str
     description: str
     gives: str
-    extra: str | None = None
-    packages: tuple[str, ...] = ()
+    metric: type[Metric] | None = None
+
+    @classmethod
+    def from_metric(cls, metric: type[Metric]) -> Self:
+        """Describe a metric: its outputs, or else its ratings, are what is predicted."""
+        shared = {field.name for field in fields(MetricResult)}
+        own = (field.name for field in fields(metric.result) if field.name not in shared)
+        about = metric.about or f"{metric.title}; {metric.better} is better"
+        result = ", ".join((METRIC_FIELDS, *own))
+        return cls("metrics", FEATURES[metric.needs], metric.name, f"{about}.", result, metric)
 
     @property
     def meaning(self) -> Mapping[str, str]:
-        return IMAGE_MEANING if self.features is IMAGES else RATING_MEANING
+        meanings = RATING_MEANING if self.features is RATING_ROWS else IMAGE_MEANING
+        if self.features is PROMPTED_IMAGES:
+            meanings = {**meanings, "references": "the prompt of each sample"}
+        return {name: meanings[name] for name in self.features}
 
     def check_options(self, options: Mapping[str, Any], *, is_whole: bool = False) -> None:
         """Refuse parameters that the measure lacks; if `is_whole`, also missing ones."""
@@ -128,8 +153,11 @@ class EvaluateConfig:
 
     def load_function(self) -> Callable[..., Any]:
         """Import the function that computes it."""
-        function: Callable[..., Any] = getattr(import_module(f"echo_hf.{self.part}"), self.name)
-        return function
+        metric = self.metric
+        if metric is None:
+            function: Callable[..., Any] = getattr(import_module(f"echo_hf.{self.part}"), self.name)
+            return function
+        return metric.function or partial(measure_metric, metric)
 
     def store(self, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Convert ratings or images to `evaluate`'s storage."""
@@ -140,6 +168,8 @@ class EvaluateConfig:
                     raise TableError(unknown("column", name, RATINGS.columns, RATINGS.name))
             absent = dict.fromkeys(OPTIONAL)
             return {"predictions": [{**absent, **row} for row in table.to_pylist()]}
+        if self.features is not IMAGES:
+            return self._store_outputs(columns)
         images: dict[str, list[Any]] = {"predictions": [], "references": []}
         try:
             for number, sample in enumerate(
@@ -152,17 +182,29 @@ class EvaluateConfig:
             raise ScoreError(f"references are inputs, predictions are outputs: {error}") from None
         return images
 
+    def _store_outputs(self, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """Convert outputs that are measured alone, or with their prompts."""
+        stored: dict[str, list[Any]] = {
+            "predictions": [
+                store_image(sample.output, f"predictions[{number}]")
+                for number, sample in enumerate(list_outputs(columns["predictions"]))
+            ]
+        }
+        if self.features is PROMPTED_IMAGES:
+            stored["references"], _ = pair_prompts(columns["references"], stored["predictions"])
+        return stored
+
     def read(self, columns: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return stored values for the function, with images one in memory at a time."""
-        if self.features is IMAGES:
-            pair = (columns["references"], columns["predictions"])
-            return tuple((image.as_py() for image in values) for values in pair)
+        if self.features is not RATING_ROWS:
+            names = [name for name in ("references", "predictions") if name in columns]
+            return tuple((value.as_py() for value in columns[name]) for name in names)
         table = pa.Table.from_struct_array(columns["predictions"])
         empty = [name for name in OPTIONAL if table[name].null_count == table.num_rows]
         return (table.drop_columns(empty),)
 
 
-_CONFIGS = (
+SCORES = (
     EvaluateConfig(
         "scores",
         RATING_ROWS,
@@ -179,40 +221,33 @@ _CONFIGS = (
         "win_rate, interval, standard_error, judges_alone, people_alone, beta, rho2, effective_n, "
         "ranked, samples, reasons, definition",
     ),
-    EvaluateConfig(
-        "metrics",
-        IMAGES,
-        "color_shift",
-        "how far the mean color of the outputs is from that of the inputs, in levels.",
-        f"{METRIC_FIELDS}, wasserstein, tint",
-    ),
-    EvaluateConfig(
-        "metrics",
-        IMAGES,
-        "face_identity",
-        "how alike the faces in outputs and inputs are.",
-        f"{METRIC_FIELDS}, matches",
-        "face",
-        ("insightface", "onnxruntime"),
-    ),
-    EvaluateConfig(
-        "metrics",
-        IMAGES,
-        "structure_distance",
-        "how far the layout of an output is from that of its input.",
-        f"{METRIC_FIELDS}, per_input",
-        "metrics",
-        ("torch", "transformers"),
-    ),
-    EvaluateConfig(
-        "metrics",
-        RATING_ROWS,
-        "text_rendering",
-        "how well the text in one system's outputs is written, as judges rate it, from 0 to 1.",
-        f"{METRIC_FIELDS}, sample_ids, per_judge, off_scale",
-    ),
 )
-CONFIGS: Mapping[str, EvaluateConfig] = {config.name: config for config in _CONFIGS}
+
+
+def list_configs() -> dict[str, EvaluateConfig]:
+    """Return what can be computed: win rates, and each metric whose needs `evaluate` can give."""
+    metrics = (metric for metric in registered().values() if metric.needs in FEATURES)
+    configs = (*SCORES, *map(EvaluateConfig.from_metric, metrics))
+    return {config.name: config for config in configs}
+
+
+def measure_metric(
+    metric: type[Metric],
+    *columns: Any,
+    protocol: ProtocolName = "corrected",
+    n_boot: int = 1000,
+    seed: int = 0,
+    **options: Any,
+) -> MetricResult:
+    """Compute a metric that has no function of its own."""
+    try:
+        chosen = metric.Options.model_validate(options)
+    except ValidationError as error:
+        raise ScoreError(first_error(error, metric.name, metric.Options)) from None
+    given = [column if isinstance(column, pa.Table) else list(column) for column in columns]
+    names = [str(number) for number in range(len(given[0]))]
+    measured = metric(n_boot=n_boot, seed=seed)
+    return measured.measure(*given, protocol=protocol, options=chosen, names=names)
 
 
 def to_plain_values(result: Any) -> dict[str, Any]:
@@ -226,7 +261,7 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
     """A measure of `echo_hf` as `evaluate` knows metrics.
 
     Args:
-        config_name: Which measure: a name of `echo_hf.hub.evaluate_metric.CONFIGS`.
+        config_name: Which measure: a name that `echo_hf.hub.evaluate_metric.list_configs` returns.
         **options: What `evaluate.load` passes on, and parameters of the measure, which `compute`
             then takes where it is given no others. `seed` is evaluate's own here.
 
@@ -235,9 +270,10 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
     """
 
     def __init__(self, config_name: str | None = None, **options: Any) -> None:
-        if config_name is None or config_name not in CONFIGS:
-            raise ScoreError(unknown("config", config_name, CONFIGS))
-        self._config = CONFIGS[config_name]
+        configs = list_configs()
+        if config_name is None or config_name not in configs:
+            raise ScoreError(unknown("config", config_name, configs))
+        self._config = configs[config_name]
         self._options = {
             name: value for name, value in options.items() if name not in METRIC_OPTIONS
         }
@@ -277,8 +313,8 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
     ) -> dict[str, Any] | None:
         """Compute the measure from all that was added."""
         config, chosen = self._config, {**self._options, **options}
-        if config.extra:
-            check_extra(config.name, config.extra, config.packages)
+        if config.metric is not None:
+            config.metric.check_installed()
         config.check_options(chosen, is_whole=True)
         if predictions is not None or references is not None:
             self.add_batch(predictions=predictions, references=references)

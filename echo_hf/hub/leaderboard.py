@@ -27,7 +27,8 @@ from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.publish import check_ownership, check_repository
 from echo_hf.hub.remote import MAIN_BRANCH, Remote, hub_errors
 from echo_hf.hub.run_tables import STRENGTH, Anchor, parse_definition, read_models
-from echo_hf.metrics import BETTER
+from echo_hf.metrics import registered
+from echo_hf.metrics.base import ARROWS
 from echo_hf.scores import samples_needed, tiers
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import ProtocolName
@@ -325,7 +326,8 @@ def render_leaderboard(
             parts.append({"versus": (release.tag, other.tag), "moved": swapped, "said": basis})
     if releases:
         parts.append({"tags": [_summarize_tag(releases, release) for release in releases]})
-    return _read_template().render(parts=parts, better=BETTER)
+    better = {name: ARROWS[metric.better] for name, metric in registered().items()}
+    return _read_template().render(parts=parts, better=better)
 
 
 def _summarize_tag(releases: Sequence[ScoredRelease], release: ScoredRelease) -> dict[str, Any]:

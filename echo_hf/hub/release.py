@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,7 +54,17 @@ from echo_hf.images.store import DIGEST_PATTERN, ImageStore
 from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, fork_map
 from echo_hf.pipeline.stage import table_bytes
 from echo_hf.pipeline.stage_runner import check_columns
-from echo_hf.tables import ADDED_COLUMNS, SAMPLES, Table, arrow_batches, get_rows
+from echo_hf.tables import (
+    ADDED_COLUMNS,
+    APPLICABILITY,
+    SAMPLES,
+    Table,
+    arrow_batches,
+    get_rows,
+    is_wide,
+    lengthen_rows,
+    make_wide_table,
+)
 
 NAMES = frozenset({CARD, MANIFEST, STATS, EVAL_FILE, HYDRATION, *CONFIGS})
 
@@ -142,6 +152,8 @@ def _read_features(release: Release, config: str) -> Features:
     table, path = _get_table(release, config), config_files(release, config)[0]
     with catch_read_errors(path):
         schema = read_schema(read_footer(path, release.path))
+    if is_wide(table, schema.names):
+        return table.released_features
     check_released(path, schema, table)
     other_columns = pa.schema([field for field in schema if field.name not in table.columns])
     with catch_read_errors(path):
@@ -187,13 +199,17 @@ def _iterate_tables(release: Release, config: str) -> Iterator[pa.Table]:
     ids: set[Any] = set()
     for path in config_files(release, config):
         with catch_read_errors(path), open_parquet(path, release.path) as file:
-            check_released(path, file.schema, table)
+            wide = is_wide(table, file.schema.names)
+            check_released(path, file.schema, make_wide_table(file.schema) if wide else table)
             for batch in file.iterate_batches():
                 check_embedded(batch, rows_before)
                 rows_before += batch.num_rows
                 if table is SAMPLES:
                     check_ids(path, batch["id"].to_pylist(), ids)
-                yield pa.Table.from_batches([batch])
+                part = pa.Table.from_batches([batch])
+                if wide:
+                    part = pa.Table.from_pylist([*lengthen_rows(part.to_pylist())], table.schema)
+                yield part
 
 
 def check_ids(path: Path, names: Iterable[Any], known_ids: set[Any]) -> None:
@@ -558,7 +574,8 @@ def read_config_rows(
     released, pictures = make_released_schema(table), table.images
 
     def choose_columns(schema: pa.Schema) -> list[str] | None:
-        check_released(path, schema, table, closed=True)
+        stored = make_wide_table(schema) if is_wide(table, schema.names) else table
+        check_released(path, schema, stored, closed=True)
         return None if images else non_image_columns(schema)
 
     def get_digest(image: Mapping[str, Any]) -> str:
@@ -569,7 +586,12 @@ def read_config_rows(
 
     ids: set[Any] = set()
     for path, groups in parts or ((path, None) for path in config_files(release, config)):
-        for row in read_rows(path, choose_columns, groups):
+        rows: Iterator[Mapping[str, Any]] = read_rows(path, choose_columns, groups)
+        if table is APPLICABILITY:
+            rows = chain.from_iterable(
+                lengthen_rows([row]) if is_wide(table, row) else [row] for row in rows
+            )
+        for row in rows:
             if table is SAMPLES:
                 check_ids(path, [row["id"]], ids)
             row = {**dict.fromkeys(released.names), **row}

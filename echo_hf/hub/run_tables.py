@@ -22,7 +22,7 @@ from echo_hf.errors import RunError
 from echo_hf.hub.facts import SAMPLE_CONFIGS, SCORE_CONFIGS, describe_problem
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import LeftOut
-from echo_hf.tables import OUTPUTS, RATINGS, RESULTS, arrow_rows
+from echo_hf.tables import OUTPUTS, RATINGS, RESULTS, TABLES, arrow_rows, is_wide, lengthen_rows
 
 FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -197,7 +197,12 @@ def _add_splits(ratings: Dataset, splits: Mapping[str, str]) -> Dataset:
 
 def _read_table(path: Path) -> Dataset:
     try:
-        return Dataset(read_parquet(path), fingerprint=path.stem)
+        rows = read_parquet(path)
+        table = TABLES.get(path.stem)
+        if table is not None and is_wide(table, rows.column_names):
+            long_rows = [*lengthen_rows(rows.to_pylist())]
+            rows = pa.Table.from_pylist(long_rows, table.features.arrow_schema)
+        return Dataset(rows, fingerprint=path.stem)
     except (OSError, pa.ArrowException) as error:
         message = " ".join(str(error).split())
         raise RunError(

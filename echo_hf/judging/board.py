@@ -24,7 +24,7 @@ from echo_hf._infra.text import (
     pluralize,
 )
 from echo_hf.config.checks import IMPORTED, ModelIdentity
-from echo_hf.metrics import BETTER, HIGHER, LOWER
+from echo_hf.metrics.base import ARROWS, get_better
 from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
 
 if TYPE_CHECKING:
@@ -216,8 +216,9 @@ def _show_metrics(
     """
     splits_per_metric = Counter(metric for metric, _ in columns)
     heads = [
-        f"{metric} {BETTER[metric]}{f' ({split})' if splits_per_metric[metric] > 1 else ''}"
-        for metric, split in columns
+        f"{_head_metric(metric, by_system.values())}"
+        f"{f' ({split})' if splits_per_metric[metric] > 1 else ''}"
+        for (metric, split), by_system in columns.items()
     ]
     table = make_table("system", *heads)
     failed, is_part = dict[str, Sequence[str]](), False
@@ -236,6 +237,12 @@ def _show_metrics(
         show_table(console, "what people complain about", table, notes)
     for judge in judge_names((judge for judge in failed if judge not in shown_judges), failed):
         say(console, judge, "yellow")
+
+
+def _head_metric(metric: str, figures: Iterable[FigurePart]) -> str:
+    """Return the name of a metric, with an arrow to what is better."""
+    definitions = (figure["result"]["definition"] for figure in figures if figure["result"])
+    return f"{metric} {ARROWS[get_better(metric, definitions)]}"
 
 
 def _count_covered(figure: FigurePart) -> tuple[int, int]:
@@ -289,7 +296,7 @@ def show_scores(console: Console, path: Path) -> None:
         _print_trust_lines(console, lines)
     if source := results.get("applicability"):  # missing in older files
         say(console, f"which metrics fit a sample: {APPLICABILITY_SOURCES[source]}", "dim")
-    say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
+    say(console, f"{ARROWS['higher']} higher, {ARROWS['lower']} lower is better", "dim")
     say(console, f"results: {path}")
 
 
@@ -447,7 +454,8 @@ def _metric_table(metrics: Sequence[FigurePart], systems: ModelsByName) -> Table
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("beside it")
     for metric, metric_rows in groupby(metrics, key=itemgetter("metric")):
-        rows, title = list(metric_rows), Text(f"{metric} {BETTER[metric]}", "bold")
+        rows = list(metric_rows)
+        title = Text(_head_metric(metric, rows), "bold")
         missing = {row["missing"] for row in rows}
         if None not in missing and len(missing) == 1:  # no system could be measured
             table.add_row(title, *_cells(rows[0]))

@@ -15,8 +15,8 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
 from echo_hf.judging.audit import FailedAudits, read_failures
 from echo_hf.judging.run_tables import RunTables, read_models, read_run
-from echo_hf.judging.score import NO_FITTING_SAMPLE, ScoredRun, image_metrics
-from echo_hf.metrics import BETTER, LOWER, METRICS, TEXT_RENDERING
+from echo_hf.judging.score import NO_FITTING_SAMPLE, ScoredRun
+from echo_hf.metrics import Metric, registered
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import MetricReason, Reason
@@ -27,7 +27,6 @@ from echo_hf.scores.win_rate import METRIC as WIN_RATE
 from echo_hf.systems.benchmark import get_benchmark, load_evaluation
 
 MARGIN = 0.05  # in win rates
-GATES = (WIN_RATE, *METRICS)
 EXIT_CODES: Mapping[Verdict, int] = {"non_inferior": 0, "worse": 1, "undecided": 3}
 # How `judge` writes it into a provenance: the digest of all that decides a rating.
 JUDGE_DIGEST_PATTERN = r'^\{"judge": \{.*?"digest": "(?P<digest>[0-9a-f]{64})"'
@@ -131,8 +130,10 @@ def compare_systems(
     split: str | None = None,
 ) -> GateResult:
     """Compare two systems on the prompts of one release."""
-    if metric not in GATES:
-        raise ConfigError(unknown("metric", metric, GATES))
+    metrics = registered()
+    if metric not in (known := (WIN_RATE, *metrics)):
+        raise ConfigError(unknown("metric", metric, known))
+    measured = metrics.get(metric)
     if margin is None and metric != WIN_RATE:
         raise ConfigError(
             f"--metric {metric} has no usual margin: say how much worse NEW may be, in the "
@@ -150,17 +151,17 @@ def compare_systems(
     sides, splits, ratings = (base, new), (split,) if split else BENCHMARKS, None
     margin = MARGIN if margin is None else margin
     limits: dict[str, Any] = {"margin": margin, "confidence": confidence}
-    if metric in (WIN_RATE, TEXT_RENDERING):
-        ratings = _read_shared_ratings(sides, splits, RUBRIC if metric == WIN_RATE else metric)
-    if metric == WIN_RATE:
+    if measured is None or "ratings" in measured.needs:
+        ratings = _read_shared_ratings(sides, splits, measured.rubric if measured else RUBRIC)
+    if measured is None:
         parts = [side.select_rows(side.tables.outputs, splits) for side in sides]
         limits["outputs"] = None if None in parts else pa.concat_tables(parts)
         test = non_inferiority(ratings, base.label, new.label, protocol=protocol, **limits)
     else:
-        first, second = (_measure_samples(side, metric, base.config, splits) for side in sides)
+        first, second = (_measure_samples(side, measured, base.config, splits) for side in sides)
         ids = sorted({*first, *second})
         values = ([by_sample.get(name) for name in ids] for by_sample in (first, second))
-        higher = BETTER.get(metric) != LOWER
+        higher = measured.better == "higher"
         test = paired_non_inferiority(*values, higher_is_better=higher, **limits)
     return GateResult(
         metric=metric,
@@ -225,17 +226,16 @@ def _read_shared_ratings(sides: Sequence[GateSide], splits: Sequence[str], rubri
 
 
 def _measure_samples(
-    side: GateSide, metric: str, config: EvaluationBase, splits: Sequence[str]
+    side: GateSide, metric: type[Metric], config: EvaluationBase, splits: Sequence[str]
 ) -> dict[str, float | None]:
     """Measure each prompt that the metric fits; null where the output has no number."""
-    measures = {name: measure for name, measure in image_metrics(config).items() if name == metric}
     run, values = ScoredRun(config, side.folder, side.tables), dict[str, float | None]()
     for split in splits:
-        for figure in run.measure(split, measures, [side.system]):
-            if figure.metric != metric or figure.missing == NO_FITTING_SAMPLE:
+        for figure in run.measure(split, [metric], [side.system]):
+            if figure.missing == NO_FITTING_SAMPLE:
                 continue
             if figure.result is None:
-                raise ScoreError(f"{metric} of {side.label}: {figure.missing}")
+                raise ScoreError(f"{metric.name} of {side.label}: {figure.missing}")
             rows = zip(figure.fitting, figure.result.per_sample, figure.result.reasons, strict=True)
             values |= {
                 task.sample_id: value
@@ -244,7 +244,7 @@ def _measure_samples(
             }
     if all(value is None for value in values.values()):
         raise ScoreError(
-            f"no output of {side.label} has a {metric}, of {len(values)} prompts that it fits: run "
-            "`echo-hf generate`, or choose another metric"
+            f"no output of {side.label} has a {metric.name}, of {len(values)} prompts that it fits:"
+            " run `echo-hf generate`, or choose another metric"
         )
     return values

@@ -39,6 +39,7 @@ from echo_hf.judging.run_tables import (
     read_table,
 )
 from echo_hf.judging.session import lock_judging, write_table
+from echo_hf.metrics import registered
 from echo_hf.reasons import IgnoredRating, NotImported, Outcome, Reason, Unrated
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import find_folder, get_benchmark, load_evaluation
@@ -105,10 +106,8 @@ class ComparisonRow(JudgementRow):
 
 class ApplicabilityRow(Section):
     sample_id: Words
-    face_identity: bool | None = None
-    color_shift: bool | None = None
-    structure_distance: bool | None = None
-    text_rendering: bool | None = None
+    metric: Words
+    applies: bool
     outcome: Literal[Outcome.OK] = Outcome.OK
 
 
@@ -394,21 +393,13 @@ def _combine_scores(cell: Any) -> float | None:
     return None
 
 
-# What ECHO's authors call the metrics in their assignments of samples.
-METRIC_NAMES = {
-    "Face Identity Preservation": "face_identity",
-    "No Color Shift": "color_shift",
-    "Spatial Position Preservation": "structure_distance",
-    "Text Rendering Accuracy": "text_rendering",
-}
-
-
 @READERS.register("echo_assignment")
 def read_echo_assignment(place: Path) -> ImportedRows:
     """Read which metrics fit which sample, as assigned by ECHO's authors: `..._assignment.json`.
 
-    Of each sample the metrics that it was asked about, each 0 or 1; the others are null.
+    Of each sample the metrics that it was asked about, each 0 or 1.
     """
+    names = {metric.paper_name: name for name, metric in registered().items()}
     for path in _files(place, "*_assig*ment.json"):  # their files are spelled in two ways
         for document in read_records(path, place):
             if not isinstance(document, Mapping):
@@ -416,15 +407,12 @@ def read_echo_assignment(place: Path) -> ImportedRows:
                 continue
             for sample, assigned in document.items():
                 flags = assigned if isinstance(assigned, Mapping) else {"": None}
-                applicability = {
-                    METRIC_NAMES[name]: bool(flag)
-                    for name, flag in flags.items()
-                    if name in METRIC_NAMES and isinstance(flag, int) and flag in (0, 1)
-                }
-                for _ in range(len(flags) - len(applicability)):
-                    yield NotImported.NOT_OF_FORMAT
-                if applicability:
-                    yield ImportedRow(APPLICABILITY, {"sample_id": sample, **applicability})
+                for paper_name, flag in flags.items():
+                    if paper_name in names and isinstance(flag, int) and flag in (0, 1):
+                        row = {"metric": names[paper_name], "applies": bool(flag)}
+                        yield ImportedRow(APPLICABILITY, {"sample_id": sample, **row})
+                    else:
+                        yield NotImported.NOT_OF_FORMAT
 
 
 VOTE_WINNERS = {"leftvote": 0, "rightvote": 1, "tievote": 2, "bothbad_vote": 2}

@@ -30,7 +30,7 @@ from echo_hf.engines.planner import NO_WORK, Range, add_expected
 from echo_hf.errors import ConfigError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.judging import rate
-from echo_hf.judging.applicability import Applicability, build_applicability_rows
+from echo_hf.judging.applicability import Applicability, build_applicability_rows, list_asked
 from echo_hf.judging.compare import PAIRWISE, Compare, build_pairs
 from echo_hf.judging.rate import OutputsToRate, Rate
 from echo_hf.judging.run_tables import read_applicability, read_table
@@ -178,10 +178,11 @@ def rating_question(
 
 
 def applicability_question(
-    options: ApplicabilityConfig, tasks: Sequence[Task], sent: SentImages
+    config: EvaluationBase, options: ApplicabilityConfig, tasks: Sequence[Task], sent: SentImages
 ) -> JudgeTask:
     digests = (image.sha256 for task in tasks for image in task.inputs)
-    stage = Applicability(options, sent.load(digests, "model_budget"))
+    images = sent.load(digests, "model_budget")
+    stage = Applicability(options, images, list_asked(config.metrics.root))
     return JudgeTask(APPLICABILITY, APPLICABILITY, stage, build_applicability_rows(tasks))
 
 
@@ -282,7 +283,7 @@ def judge_applicability(
     samples = OutputsToRate({}, tasks.tasks, dict(tasks.left_out.items()))
 
     def build_questions(sent: SentImages) -> list[JudgeTask]:
-        return [applicability_question(options, samples.tasks, sent)]
+        return [applicability_question(config, options, samples.tasks, sent)]
 
     engines, write = {APPLICABILITY: options.engine}, write_applicability
     return run_judges(folder, engines, build_questions, write, samples, config.runner, **limits)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -163,7 +164,8 @@ def draw_share(tasks: Iterable[Task], share: float) -> set[str]:
 def read_flags(applicability: pa.Table | None, metric: str) -> dict[str, bool | None]:
     if applicability is None:
         return {}
-    columns = (applicability[name].to_pylist() for name in ("sample_id", metric))
+    rows = applicability.filter(pc.equal(applicability["metric"], metric))
+    columns = (rows[name].to_pylist() for name in ("sample_id", "applies"))
     return dict(zip(*columns, strict=True))
 
 

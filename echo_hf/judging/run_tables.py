@@ -27,7 +27,6 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, ScoreError, TableError, unknown
 from echo_hf.hub.manifest import READ_ERRORS
 from echo_hf.hub.run_tables import DIGEST_COLUMN, SAMPLE_COLUMN, find_left_out_reasons
-from echo_hf.metrics import METRICS
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
@@ -35,14 +34,24 @@ from echo_hf.scores.rating_table import read_outputs
 from echo_hf.scores.votes import PROTOCOLS
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark, get_benchmark, load_evaluation
-from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, Row, Table
+from echo_hf.tables import (
+    APPLICABILITY,
+    COMPARISONS,
+    HUMAN,
+    OUTPUTS,
+    RATINGS,
+    Row,
+    Table,
+    is_wide,
+    lengthen_rows,
+    make_wide_table,
+)
 
 # Columns that a table cannot do without; others are filled with a default or null.
 REQUIRED: Mapping[str, tuple[str, ...]] = {
     "outputs": ("sample_id", "system", "outcome"),
     "ratings": ("sample_id", "system", "judge", "rating"),
     "comparisons": ("sample_id", "system_a", "system_b", "judge", "order", "winner"),
-    "applicability": ("sample_id",),
     "human": ("sample_id", "rater", "system", "rank"),
 }
 EXTRA = "(too many fields)"
@@ -67,6 +76,13 @@ def read_table(root: Path, table: Table) -> pa.Table | None:
 
 
 def _convert_columns(rows: pa.Table, table: Table, path: Path | str) -> pa.Table:
+    if is_wide(table, rows.column_names):
+        wide = _cast_columns(rows, make_wide_table(rows.schema), path)
+        return pa.Table.from_pylist([*lengthen_rows(wide.to_pylist())], table.schema)
+    return _cast_columns(rows, table, path)
+
+
+def _cast_columns(rows: pa.Table, table: Table, path: Path | str) -> pa.Table:
     required = REQUIRED.get(table.name, table.key)
     missing = [name for name in required if name not in rows.column_names]
     if missing:
@@ -103,7 +119,7 @@ def read_applicability(
     Answers of the run count once there are any: one question has one answerer.
     """
     own = read_table(folder.root, APPLICABILITY)
-    if own is not None and any(own[metric].null_count < own.num_rows for metric in METRICS):
+    if own is not None and own["applies"].null_count < own.num_rows:
         return own, "run"
     released = benchmark.table(APPLICABILITY.name)
     if released is None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any, get_args
@@ -12,12 +12,11 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf import metrics, scores
+from echo_hf import scores
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import percent, pluralize
 from echo_hf.config.evaluation import EvaluationBase
-from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, WeightsError
 from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, ResultRow
 from echo_hf.judging.anchors import Anchors, select_anchors
@@ -33,7 +32,7 @@ from echo_hf.judging.run_tables import (
     read_run,
 )
 from echo_hf.judging.trust import Trust, collect_trust_lines
-from echo_hf.metrics import TEXT_RENDERING, TextRenderingResult
+from echo_hf.metrics.base import Metric, list_measured
 from echo_hf.metrics.result import MetricResult, coverage_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
@@ -46,12 +45,10 @@ from echo_hf.tables import HUMAN, RATINGS
 
 BOOTSTRAP_DRAWS = 1000
 AGREEMENT_FILE = "agreement.json"
-_, TEXT_TO_IMAGE = BENCHMARKS
 HUMAN_CORRECTED = "win_rate_human_corrected"
 TARGET_HALF_WIDTH = 0.03  # half an interval; people are told how many rankings give it
 NOT_ASKED_KEY = "not_asked"
 NO_FITTING_SAMPLE = "it fits no sample of this split"
-NO_TEXT_RATINGS = f"needs ratings by the rubric {TEXT_RENDERING}, which no judge has given"
 
 
 @dataclass(frozen=True)
@@ -232,37 +229,52 @@ class ScoredRun:
         if comparisons is not None and comparisons.num_rows:
             people = None if isinstance(by_people, str) else human or None
             pairwise = scores.pairwise_agreement(comparisons, overall, people, n_boot=self.n_boot)
-        figures = tuple(self.measure(name, image_metrics(self.config), sorted(self.models.systems)))
+        measured = sorted(list_measured(self.config.metrics.root), key=attrgetter("name"))
+        figures = tuple(self.measure(name, measured, sorted(self.models.systems)))
         return SplitScores(name, len(tables.tasks[name]), rates, figures, pairwise, by_people)
 
     def measure(
-        self,
-        split: str,
-        measures: Mapping[str, Callable[..., MetricResult]],
-        systems: Sequence[str],
+        self, split: str, chosen: Iterable[type[Metric]], systems: Sequence[str]
     ) -> Iterator[SystemMetric]:
-        """Measure systems by the given image metrics, and by text rendering."""
-        tasks, tables = self.tables.tasks[split], self.tables
+        """Measure systems by metrics, each on the samples that it fits."""
+        tables = self.tables
         parts = (tables.outputs, tables.ratings, tables.applicability)
         outputs, ratings, fits = (tables.select_split(table, split) for table in parts)
-        edits = [task for task in tasks if task.inputs]
-        if outputs is not None and edits:
-            output_rows = {(row["system"], row["sample_id"]): row for row in outputs.to_pylist()}
-            for metric, measure in measures.items():
-                by_images = partial(self._measure_images, measure, output_rows)
-                yield from _measure_each_system(metric, systems, edits, fits, by_images)
-        text_ratings = RATINGS.make_empty() if ratings is None else ratings
-        text_ratings = text_ratings.filter(pc.equal(text_ratings["rubric"], TEXT_RENDERING))
-        if tasks and (split == TEXT_TO_IMAGE or text_ratings.num_rows):
-            by_ratings = partial(self._measure_ratings, text_ratings)
-            yield from _measure_each_system(TEXT_RENDERING, systems, tasks, fits, by_ratings)
+        for metric_class in chosen:
+            metric, needs = metric_class(n_boot=self.n_boot, seed=0), metric_class.needs
+            tasks = [task for task in tables.tasks[split] if task.inputs or "inputs" not in needs]
+            rated = RATINGS.make_empty() if ratings is None else ratings
+            rated = rated.filter(pc.equal(rated["rubric"], metric.rubric))
+            is_rated = "ratings" in needs and rated.num_rows
+            is_drawn = outputs is not None or not {"inputs", "outputs"} & {*needs}
+            if not tasks or not is_drawn or not (split in metric.splits or is_rated):
+                continue
+            flags: Sequence[bool | None] = [True] * len(tasks)
+            flag_by_sample = read_flags(fits, metric.name)
+            was_asked = any(flag is not None for flag in flag_by_sample.values())
+            if was_asked:
+                flags = [flag_by_sample.get(task.sample_id) for task in tasks]
+            fitting = tuple(task for task, flag in zip(tasks, flags, strict=True) if flag)
+            for system in systems:
+                measured: MetricOrReason = None, NO_FITTING_SAMPLE
+                if fitting:
+                    measured = self._measure_system(metric, system, fitting, outputs, rated)
+                (result, missing), ordered = measured, fitting
+                if result is not None and (names := getattr(result, "sample_ids", ())):
+                    by_name = {task.sample_id: task for task in fitting}
+                    ordered = tuple(by_name[name] for name in names)
+                unknown = flags.count(None)
+                yield SystemMetric(
+                    metric.name, system, ordered, unknown, was_asked, result, missing
+                )
 
-    def _measure_images(
+    def _measure_system(
         self,
-        measure: Callable[..., MetricResult],
-        output_rows: Mapping[tuple[str, str], Mapping[str, Any]],
+        metric: Metric,
         system: str,
         fitting: FittingTasks,
+        outputs: pa.Table | None,
+        rated: pa.Table,
     ) -> MetricOrReason:
         def read_image(digest: str | None) -> bytes | None:
             try:
@@ -270,71 +282,59 @@ class ScoredRun:
             except ImageError:  # the store no longer holds exactly these bytes
                 return None
 
-        def read_output(task: Task) -> bytes | None:
-            row = output_rows.get((system, task.sample_id), {})
-            return read_image(row["image"]) if row.get("outcome") == Outcome.OK else None
-
-        # Read one at a time: all images of a benchmark would not fit into memory.
-        inputs = ([read_image(image.sha256) for image in task.inputs] for task in fitting)
+        own = outputs and outputs.filter(pc.equal(outputs["system"], system))
+        digests = {
+            row["sample_id"]: row["image"]
+            for row in (own.to_pylist() if own else ())
+            if row["outcome"] == Outcome.OK
+        }
+        judges = sorted(set(rated["judge"].to_pylist()))
+        if "ratings" in metric.needs and not judges:
+            return None, f"needs ratings by the rubric {metric.rubric}, which no judge has given"
+        names = tuple(task.sample_id for task in fitting)
+        columns: Mapping[str, Callable[[], Any]] = {
+            # Read one at a time: all images of a benchmark would not fit into memory.
+            "inputs": lambda: (
+                [read_image(image.sha256) for image in task.inputs] for task in fitting
+            ),
+            "outputs": lambda: (read_image(digests.get(name)) for name in names),
+            "prompts": lambda: [task.prompt for task in fitting],
+            "ratings": lambda: _select_ratings(rated, system, metric.rubric, judges, names),
+        }
+        options = self.config.metrics.root.get(metric.name) or metric.Options()
+        protocol = self.config.protocol
         try:
-            return measure(inputs, map(read_output, fitting), n_boot=self.n_boot, seed=0), None
+            metric.check_installed()
+            given = (columns[need]() for need in metric.needs)
+            result = metric.measure(*given, protocol=protocol, options=options, names=names)
         except (MissingExtraError, WeightsError) as error:
             message = str(error)
             # Results are published: they name no path of this machine.
             for place in self.config.metrics.places:
                 message = message.replace(str(place), place.name)
             return None, message
-
-    def _measure_ratings(
-        self, ratings: pa.Table, system: str, fitting: FittingTasks
-    ) -> MetricOrReason:
-        """Measure a system's text rendering; samples that nobody rated count as empty ratings."""
-        judges = sorted(set(ratings["judge"].to_pylist()))
-        if not judges:
-            return None, NO_TEXT_RATINGS
-        names = {task.sample_id for task in fitting}
-        own = ratings.filter(pc.equal(ratings["system"], system)).to_pylist()
-        rows = [row for row in own if row["sample_id"] in names]
-        empty = {"system": system, "judge": judges[0], "rubric": TEXT_RENDERING, "repeat": 0}
-        unrated = names.difference(row["sample_id"] for row in rows)
-        rows += [{**empty, "sample_id": name} for name in unrated]
-        table, protocol = pa.Table.from_pylist(rows, RATINGS.schema), self.config.protocol
-        result = metrics.text_rendering(table, system=system, protocol=protocol, n_boot=self.n_boot)
-        definition = add_failed(result.definition, judges, self.failed)
+        if {len(result.per_sample), len(result.reasons)} != {len(names)}:
+            raise ScoreError(
+                f"metric {metric.name!r} gave {len(result.per_sample)} numbers and "
+                f"{len(result.reasons)} reasons for {len(names)} samples: expected one of each, "
+                "null for none; mend its package"
+            )
+        definition = {"direction": f"{metric.better} is better", **result.definition}
+        if "ratings" in metric.needs:
+            definition = dict(add_failed(definition, judges, self.failed))
         return replace(result, definition=definition), None
 
 
-def _measure_each_system(
-    metric: str,
-    systems: Sequence[str],
-    tasks: Sequence[Task],
-    applicability: pa.Table | None,
-    measure: Callable[[str, FittingTasks], MetricOrReason],
-) -> Iterator[SystemMetric]:
-    """Measure all systems by a metric, on the samples that it fits."""
-    flag_by_sample = read_flags(applicability, metric)
-    was_asked = any(flag is not None for flag in flag_by_sample.values())
-    flags = [flag_by_sample.get(task.sample_id) if was_asked else True for task in tasks]
-    fitting = tuple(task for task, flag in zip(tasks, flags, strict=True) if flag)
-    for system in systems:
-        result, missing = measure(system, fitting) if fitting else (None, NO_FITTING_SAMPLE)
-        ordered = fitting
-        if isinstance(result, TextRenderingResult):
-            by_name = {task.sample_id: task for task in fitting}
-            ordered = tuple(by_name[name] for name in result.sample_ids)
-        yield SystemMetric(metric, system, ordered, flags.count(None), was_asked, result, missing)
-
-
-def image_metrics(config: EvaluationBase) -> Mapping[str, Callable[..., MetricResult]]:
-    """Return the image metrics by name; each input is analyzed once for all systems."""
-    protocol, options = config.protocol, config.metrics
-    faces = {"cache": metrics.InputCache(), **options.face_identity.model_dump()}
-    vit = {"cache": metrics.InputCache(), **options.structure_distance.model_dump()}
-    return {
-        "color_shift": partial(metrics.color_shift, protocol=protocol),
-        "face_identity": partial(metrics.face_identity, protocol=protocol, **faces),
-        "structure_distance": partial(metrics.structure_distance, protocol=protocol, **vit),
-    }
+def _select_ratings(
+    rated: pa.Table, system: str, rubric: str, judges: Sequence[str], names: Sequence[str]
+) -> pa.Table:
+    """Select a system's ratings of samples, with an empty one for a sample that nobody rated."""
+    own = rated.filter(pc.equal(rated["system"], system)).to_pylist()
+    rows = [row for row in own if row["sample_id"] in {*names}]
+    empty = {"system": system, "judge": judges[0], "rubric": rubric, "repeat": 0}
+    unrated = {*names}.difference(row["sample_id"] for row in rows)
+    rows += [{**empty, "sample_id": name} for name in unrated]
+    return pa.Table.from_pylist(rows, RATINGS.schema)
 
 
 def score_win_rates(

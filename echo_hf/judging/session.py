@@ -228,12 +228,15 @@ class JudgingSession:
     ) -> JudgeRows:
         engine = self.engine(question.judge)
         answers = as_source(engine, self.store)
+        outcomes = rows.select(["sample_id", "outcome"])
+        if "metric" in rows.column_names:  # several rows are of one answer
+            outcomes = outcomes.group_by(outcomes.column_names).aggregate([])
         return JudgeRows(
             question.judge,
             question.rubric,
             rows.filter(pc.not_equal(rows["outcome"], Failed.NOT_ANSWERED.value)),
             question.stage.answered_by(answers).digest(),
-            Counter(rows["outcome"].to_pylist()),
+            Counter(outcomes["outcome"].to_pylist()),
             filled,
             stopped,
             unpriced=bool(filled.calls) and filled.cost_usd is None and None in find_prices(engine),

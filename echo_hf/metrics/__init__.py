@@ -1,13 +1,10 @@
-"""The specialised metrics (ECHO section 5.2), each a function from images to numbers.
+"""Metrics: each a class that says all about itself, most over a function from images to numbers.
 
-To add one: a module and a line of `LISTED` here; `image_metrics` in `judging/score.py` gives it
-samples; a column of `APPLICABILITY` in `tables.py` and `prompts/judging/measure_NAME.md` say which
-samples it fits; `cards/NAME.md` and `CONFIGS` in `hub/evaluate_metric.py` make it loadable by
-`evaluate`.
+To add one: a module here with a subclass of `Metric`, and a card; from another package, the entry
+points `echo_hf.metrics`. Nothing else changes, but its question to a model, if it has one.
 """
 
-from typing import NamedTuple
-
+from echo_hf.metrics.base import Metric, measure_each, register, registered
 from echo_hf.metrics.color_shift import ColorShift, ColorShiftResult, color_shift
 from echo_hf.metrics.face_identity import FaceIdentityResult, face_identity
 from echo_hf.metrics.image_features import InputCache
@@ -22,6 +19,7 @@ __all__ = [
     "Estimate",
     "FaceIdentityResult",
     "InputCache",
+    "Metric",
     "MetricResult",
     "OcrAccuracyResult",
     "StructureDistanceResult",
@@ -29,29 +27,10 @@ __all__ = [
     "Unmeasured",
     "color_shift",
     "face_identity",
+    "measure_each",
     "ocr_accuracy",
+    "register",
+    "registered",
     "structure_distance",
     "text_rendering",
 ]
-
-HIGHER, LOWER = "↑", "↓"  # is better
-TEXT_RENDERING = "text_rendering"
-
-
-class Named(NamedTuple):
-    """A metric with its title and direction, in the order in which judges are asked about them."""
-
-    name: str
-    title: str
-    better: str
-
-
-LISTED = (
-    Named("face_identity", "Face identity", HIGHER),
-    Named("color_shift", "Color shift", LOWER),
-    Named("structure_distance", "Structure distance", LOWER),
-    Named(TEXT_RENDERING, "Text rendering", HIGHER),
-)
-METRICS = tuple(metric.name for metric in LISTED)
-TITLES = {metric.name: metric.title for metric in LISTED}
-BETTER = {metric.name: metric.better for metric in LISTED}

@@ -12,6 +12,7 @@ from PIL import Image
 
 from echo_hf._infra.bootstrap import Floats, Integers, Interval, compute_interval, draw_weights
 from echo_hf.errors import ScoreError
+from echo_hf.metrics.base import Metric, read_card, register
 from echo_hf.metrics.image_features import (
     SampleFeatures,
     check_protocol,
@@ -21,6 +22,7 @@ from echo_hf.metrics.image_features import (
     reasons_of,
 )
 from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured, coverage_of, estimate_mean
+from echo_hf.prompts import fill_prompt
 from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:  # the package of scores imports datasets
@@ -343,3 +345,16 @@ def ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
 
 def _compute_grey_weight(chroma: Floats) -> Floats:
     return np.sqrt(chroma**7 / (chroma**7 + 25.0**7))
+
+
+@register
+class ColorShiftMetric(Metric):
+    """The color shift of the outputs of a run."""
+
+    name, title, better = "color_shift", "Color shift", "lower"
+    about = "how far the mean color of the outputs is from that of the inputs, in levels"
+    splits = ("image_to_image",)
+    question = fill_prompt("judging/measure_color_shift", {}).text
+    paper_name = "No Color Shift"
+    card = read_card(name)
+    function, result = staticmethod(color_shift), ColorShiftResult

@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import Field
 from xxhash import xxh3_128
 
+from echo_hf.config.checks import StrictInt, Words
 from echo_hf.errors import ScoreError, WeightsError
 from echo_hf.images.loader import decoding
+from echo_hf.metrics.base import Metric, read_card, register
 from echo_hf.metrics.image_features import (
     InputCache,
     SampleFeatures,
@@ -36,6 +39,7 @@ from echo_hf.metrics.result import (
     make_mean_fields,
     module_versions,
 )
+from echo_hf.prompts import fill_prompt
 from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:  # the package of scores imports datasets
@@ -396,3 +400,34 @@ def face_identity(
     fields = make_mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
     fields |= common_fields(samples, definition, reader.definition, n_boot, seed)
     return FaceIdentityResult(**fields, matches=tuple(matches))
+
+
+@register
+class FaceIdentityMetric(Metric):
+    """The face identity of the outputs of a run."""
+
+    name, title = "face_identity", "Face identity"
+    about = "how alike the faces in outputs and inputs are"
+    splits = ("image_to_image",)
+    question = fill_prompt("judging/measure_face_identity", {}).text
+    paper_name = "Face Identity Preservation"
+    extra, packages = EXTRA, PACKAGES
+    card = read_card(name)
+    function, result = staticmethod(face_identity), FaceIdentityResult
+
+    class Options(Metric.Options):
+        """How face identity is measured.
+
+        Attributes:
+            pack: A pack of insightface's: name on the Hub, or a folder.
+            revision: Branch, tag or commit of it.
+            det_size: Sides in pixels of the square in which faces are looked for.
+            det_thresh: Least score of a face, from 0 to 1.
+        """
+
+        folders = ("pack",)
+
+        pack: Words = "fal/AuraFace-v1"
+        revision: Words | None = None
+        det_size: Annotated[StrictInt, Field(ge=32, multiple_of=32)] = 640
+        det_thresh: Annotated[float, Field(gt=0, lt=1)] = 0.5

@@ -64,7 +64,7 @@ ENTRY_BYTES = 640
 class MetricSample:
     inputs: tuple[ImageSource | None, ...]
     output: ImageSource | None
-    task: str = ""  # the digest of its prompt, where it is measured without its inputs
+    task: str = ""  # what tells its task from others, where it is measured without its inputs
 
 
 def pair_images(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[MetricSample]:
@@ -84,6 +84,16 @@ def pair_prompts(
     digests = (xxh3_128(text.encode(errors="surrogatepass")).hexdigest() for text in texts)
     pairs = zip(digests, _pair_columns([None] * len(texts), outputs), strict=True)
     return texts, (MetricSample((), sample.output, digest) for digest, sample in pairs)
+
+
+def list_outputs(outputs: Iterable[Any]) -> Iterator[MetricSample]:
+    """Return samples that are measured by their outputs alone."""
+    _check_columns(outputs=outputs)
+    values = enumerate(_read_stored(outputs))
+    return (
+        MetricSample((), _as_source(value, f"outputs[{number}]"), task=str(number))
+        for number, value in values
+    )
 
 
 def _check_columns(**columns: Iterable[Any]) -> None:

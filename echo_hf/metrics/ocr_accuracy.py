@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import Field
 
+from echo_hf.config.checks import StrictInt, Words
 from echo_hf.errors import ScoreError, describe_install
+from echo_hf.metrics.base import Metric, read_card, register
 from echo_hf.metrics.image_features import (
     SampleFeatures,
     common_fields,
@@ -40,7 +43,7 @@ from echo_hf.metrics.result import (
 )
 from echo_hf.reasons import MetricReason
 
-EXTRA = "ocr"
+PACKAGES, EXTRA = ("rapidocr", "onnxruntime", "spellchecker"), "ocr"
 # Named, so that rapidocr never looks for another at the address it knows.
 NETWORKS = {
     "Det": "PP-OCRv6_det_small.onnx",
@@ -216,7 +219,7 @@ class Vocabulary:
 
 def load_english() -> Vocabulary:
     """Load the English words of pyspellchecker."""
-    check_extra("ocr_accuracy", EXTRA, ["spellchecker"])
+    check_extra("ocr_accuracy", EXTRA, PACKAGES[2:])
     from spellchecker import SpellChecker
 
     words = frozenset(SpellChecker(language="en").word_frequency.words())
@@ -252,7 +255,7 @@ class TextReader:
     """Three networks that find, turn and read lines of text; for one thread at a time."""
 
     def __init__(self) -> None:
-        check_extra("ocr_accuracy", EXTRA, ("rapidocr", "onnxruntime"))
+        check_extra("ocr_accuracy", EXTRA, PACKAGES[:2])
         try:
             import rapidocr
 
@@ -482,3 +485,29 @@ def ocr_accuracy(
         by=tuple(score.by for score in scores),
         readings=readings,
     )
+
+
+@register
+class OcrAccuracyMetric(Metric):
+    """The OCR accuracy of the outputs of a run, where its config asks for it."""
+
+    name, title = "ocr_accuracy", "Text read back"
+    about = "how much of the text that prompts quote is read in the outputs, from 0 to 1"
+    needs, bounds = ("prompts", "outputs"), (0, 1)
+    enabled = False  # a check of another metric, that takes an extra of its own
+    extra, packages = EXTRA, PACKAGES
+    card = read_card(name)
+    function, result = staticmethod(ocr_accuracy), OcrAccuracyResult
+
+    class Options(Metric.Options):
+        """How OCR accuracy is measured.
+
+        Attributes:
+            vocabulary: The words that there are; null for English.
+            min_words: Fewer words give no share of known words.
+            min_confidence: Lines that the reader is less sure of do not count, from 0 to 1.
+        """
+
+        vocabulary: tuple[Words, ...] | None = None
+        min_words: Annotated[StrictInt, Field(ge=1)] = 5
+        min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.5

@@ -10,16 +10,18 @@ from functools import partial
 from hashlib import sha256
 from itertools import islice
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from pydantic import Field
 
-from echo_hf.config.evaluation import Reduction
+from echo_hf.config.checks import StrictInt, Words
 from echo_hf.engines.checkpoint import find_checkpoint
 from echo_hf.errors import EngineError, ScoreError, WeightsError, unknown
 from echo_hf.images.loader import ProcessGuard
+from echo_hf.metrics.base import Metric, read_card, register
 from echo_hf.metrics.image_features import (
     InputCache,
     SampleFeatures,
@@ -37,6 +39,7 @@ from echo_hf.metrics.result import (
     get_versions,
     make_mean_fields,
 )
+from echo_hf.prompts import fill_prompt
 from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:  # the package of scores imports datasets
@@ -58,6 +61,7 @@ RESAMPLING = Image.Resampling.BILINEAR
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 HIGHEST = 255
 SHORTEST_KEY = 1e-8
+Reduction = Literal["min", "max", "mean"]
 REDUCTIONS: Mapping[Reduction, Callable[[Sequence[float]], float]]
 REDUCTIONS = {"min": min, "max": max, "mean": fmean}
 Similarity = NDArray[np.float32]
@@ -417,3 +421,38 @@ def structure_distance(
     fields = make_mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
     fields |= common_fields(samples, definition, vit.definition, n_boot, seed)
     return StructureDistanceResult(**fields, per_input=tuple(per_input))
+
+
+@register
+class StructureDistanceMetric(Metric):
+    """The structure distance of the outputs of a run."""
+
+    name, title, better = "structure_distance", "Structure distance", "lower"
+    about = "how far the layout of an output is from that of its input"
+    splits = ("image_to_image",)
+    question = fill_prompt("judging/measure_structure_distance", {}).text
+    paper_name = "Spatial Position Preservation"
+    extra, packages = EXTRA, PACKAGES
+    card = read_card(name)
+    function, result = staticmethod(structure_distance), StructureDistanceResult
+
+    class Options(Metric.Options):
+        """How structure distance is measured.
+
+        Attributes:
+            model: A vision transformer trained by DINO: name on the Hub, or a folder.
+            revision: Branch, tag or commit of it.
+            layer: Block whose keys are compared, from 0.
+            size: Sides in pixels of the square that images are resized to.
+            reduction: Which of several inputs counts; null for the protocol's own.
+            device: Where the model runs; null for a GPU where there is one.
+        """
+
+        folders = ("model",)
+
+        model: Words = "facebook/dino-vits16"
+        revision: Words | None = None
+        layer: Annotated[StrictInt, Field(ge=0)] = 11
+        size: Annotated[StrictInt, Field(ge=16)] = 224
+        reduction: Reduction | None = None
+        device: Words | None = None

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf.errors import ScoreError, unknown
+from echo_hf.metrics.base import Metric, read_card, register
 from echo_hf.metrics.image_features import check_protocol
 from echo_hf.metrics.result import MetricResult, Unmeasured, get_versions, make_mean_fields
+from echo_hf.prompts import fill_prompt
 from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:  # the package of scores imports datasets
@@ -163,3 +165,17 @@ def _reason(off_scale: list[float], was_asked: bool) -> Unmeasured:
     values = ", ".join(sorted(map(repr, set(off_scale))))
     unrated = Unmeasured(MetricReason.UNRATED if was_asked else MetricReason.SPARED)
     return Unmeasured(MetricReason.OFF_SCALE, detail=f"rated {values}") if values else unrated
+
+
+@register
+class TextRenderingMetric(Metric):
+    """The text rendering of the outputs of a run, as its judges rate it."""
+
+    name, title = RUBRIC, "Text rendering"
+    about = "how well the text in one system's outputs is written, as judges rate it, from 0 to 1"
+    splits = ("text_to_image",)
+    question = fill_prompt("judging/measure_text_rendering", {}).text
+    paper_name = "Text Rendering Accuracy"
+    needs, rubric, bounds = ("ratings",), RUBRIC, (0, 1)
+    card = read_card(name)
+    function, result = staticmethod(text_rendering), TextRenderingResult

@@ -11,11 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from echo_hf.tables import APPLICABILITY
+from echo_hf.tables import APPLICABILITY, lengthen_rows
 
 NO_TRUTH = "no_truth"  # a reason: no image is drawn for what a sample asks
 FILE = "applicability.jsonl"
-IMAGE_METRICS = ("face_identity", "color_shift", "structure_distance")
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,10 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 def read_bundled_applicability(samples: pa.Table) -> pa.Table:
     """Read which metrics fit the samples of the bundled posts that have an input image."""
     by_url = {row["post_url"]: row for row in read_json_lines(corpus_folder() / FILE)}
-    rows = []
+    rows: list[Mapping[str, Any]] = []
     for sample in samples.select(["id", "post_urls"]).to_pylist():
         row = next((by_url[url] for url in sample["post_urls"] if url in by_url), None)
         if row is not None:
-            flags = {name: row[name] for name in (*IMAGE_METRICS, "rationale")}
-            rows.append({"sample_id": sample["id"], **flags, "outcome": "ok"})
+            flags = {name: flag for name, flag in row.items() if name != "post_url"}
+            rows += lengthen_rows([{"sample_id": sample["id"], **flags, "outcome": "ok"}])
     return pa.Table.from_pylist(rows, APPLICABILITY.schema)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -41,7 +41,7 @@ from echo_hf.judging.session import (
     write_applicability,
     write_ratings,
 )
-from echo_hf.metrics import METRICS
+from echo_hf.metrics.base import list_measured
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
@@ -53,9 +53,8 @@ from echo_hf.systems.benchmark import BenchmarkTasks, find_folder, get_benchmark
 from echo_hf.systems.generate import GenerationSummary, generate_outputs
 from echo_hf.tables import OUTPUTS
 
-NUMBERS = ("win_rate", "low", "high", "coverage", *METRICS)
+FIGURES = ("win_rate", "low", "high", "coverage")
 TEXTS = {"split": pa.string(), "system": pa.string(), "in_place_of": pa.string()}
-BOARD = pa.schema({**TEXTS, "tier": pa.int64(), **dict.fromkeys(NUMBERS, pa.float64())})
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,8 @@ def evaluate_systems(
     if before is not None:
         before(plan)
     if dry_run:
-        return Evaluation(Dataset(BOARD.empty_table()), None, None, plan, stopped=summary.stopped)
+        board = _make_board([], config.metrics.root)
+        return Evaluation(board, None, None, plan, stopped=summary.stopped)
     for judge, engine in engines.items() if config.runner.kind == "local" else ():
         check_installed(engine.kind, f"judge {judge!r}")  # before anything is spent
     summary = generate_outputs(config, runs, systems, limit, **generation, watch=watch)
@@ -295,7 +295,7 @@ def _build_applicability_questions(
     config: EvaluationBase, tasks: Sequence[Task], sent: SentImages
 ) -> list[JudgeTask]:
     options = config.applicability
-    return [applicability_question(options, tasks, sent)] if options else []
+    return [applicability_question(config, options, tasks, sent)] if options else []
 
 
 def _run_judges(
@@ -342,4 +342,12 @@ def _build_board(scores: Scores) -> Dataset:
             {"split": split.split, "system": name, "in_place_of": stand_ins.get(name), **row}
             for name, row in rows.items()
         ]
-    return Dataset(pa.Table.from_pylist(board_rows, BOARD))
+    names = {measured.metric for split in scores.splits for measured in split.metrics}
+    return _make_board(board_rows, names)
+
+
+def _make_board(rows: Sequence[Mapping[str, Any]], metrics: Collection[str]) -> Dataset:
+    """Make a board with a column for each metric that is measured by default, and for others."""
+    names = (*FIGURES, *(metric.name for metric in list_measured(metrics)))
+    schema = pa.schema({**TEXTS, "tier": pa.int64(), **dict.fromkeys(names, pa.float64())})
+    return Dataset(pa.Table.from_pylist(rows, schema))

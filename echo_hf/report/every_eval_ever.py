@@ -17,8 +17,9 @@ from echo_hf.hub.manifest import SPLIT, get_version
 from echo_hf.hub.run_tables import ResultRow
 from echo_hf.judging.rate import adapt_rubric, fill_rubric_prompt
 from echo_hf.judging.run_tables import read_table
-from echo_hf.metrics import BETTER, HIGHER, TEXT_RENDERING, TITLES
+from echo_hf.metrics.base import FIGURES, find_metric, get_better
 from echo_hf.report.export import FORMATS, ExportedRun, slug
+from echo_hf.report.markup import titled
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import count_votes
 from echo_hf.scores.win_rate import METRIC
@@ -26,8 +27,7 @@ from echo_hf.tables import RATINGS
 
 JsonObject = dict[str, Any]
 VERSION = "0.3.0"
-PROPORTION = {"score_type": "continuous", "min_score": 0, "max_score": 1}
-METRIC_RUBRICS = {METRIC: RUBRIC, TEXT_RENDERING: TEXT_RENDERING}
+BOUNDED = ("score_type", "min_score", "max_score")
 
 
 @FORMATS.register("every-eval-ever")
@@ -114,20 +114,25 @@ def _describe_result(
     repo, revision = run.on_hub or (None, None)
     digest = (run.data.results.benchmark.digests or {}).get(row.split)
     details = {"config": row.split, "revision": revision, "content_sha256": digest}
+    definition = row.definition if isinstance(row.definition, dict) else {}
+    metric, used_rubric = find_metric(row.metric), RUBRIC if row.metric == METRIC else None
+    if metric is not None and "ratings" in metric.needs:
+        used_rubric = metric.rubric
+    title = metric.title if metric else "Win rate" if row.metric in FIGURES else titled(row.metric)
+    bounds = metric.bounds if metric else (0, 1) if row.metric == METRIC else None
     metric_config: JsonObject = {
         "metric_id": f"echo.{row.metric}",
-        "metric_name": f"{TITLES.get(row.metric, 'Win rate')} ({row.protocol})",
+        "metric_name": f"{title} ({row.protocol})",
         "metric_kind": row.metric,
         "metric_parameters": {"protocol": row.protocol},
-        "lower_is_better": BETTER.get(row.metric, HIGHER) != HIGHER,
-        **(PROPORTION if row.metric in METRIC_RUBRICS else {}),
+        "lower_is_better": get_better(row.metric, [definition]) == "lower",
+        **(dict(zip(BOUNDED, ("continuous", *bounds), strict=True)) if bounds else {}),
     }
-    definition = row.definition if isinstance(row.definition, dict) else {}
     voters = definition.get("judges")
     judge_prompts = {}
     for (judge, rubric), text in prompts.items():
         is_voter = not isinstance(voters, list) or judge in voters
-        if is_voter and rubric == METRIC_RUBRICS.get(row.metric):
+        if is_voter and rubric == used_rubric:
             judge_prompts[judge] = text
     if judge_prompts:
         aggregation = "majority_vote" if row.metric == METRIC else "average"

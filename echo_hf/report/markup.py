@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from echo_hf._infra.bootstrap import Interval
-from echo_hf.metrics import TITLES
+from echo_hf.metrics.base import find_metric
 
 # Control characters, overrides of text direction, surrogates, and code points that are none.
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]")
@@ -27,8 +27,6 @@ MAX_LINK = 60
 DISPLAY_NAMES = {
     "image_to_image": "Image to image",
     "text_to_image": "Text to image",
-    **TITLES,
-    "ocr_accuracy": "Text read back",
     "leave_one_judge_out": "Without each judge",
     "gap": "Gap between the best two",
     "bradley_terry": "Bradley-Terry strengths",
@@ -59,7 +57,9 @@ def shortened(text: str, length: int = MAX_LINK) -> str:
 
 
 def titled(name: str) -> str:
-    return DISPLAY_NAMES.get(name) or (name[:1].upper() + name[1:]).replace("_", " ")
+    metric = find_metric(name)
+    title = metric.title if metric else DISPLAY_NAMES.get(name)
+    return title or (name[:1].upper() + name[1:]).replace("_", " ")
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -23,7 +23,7 @@ from echo_hf._infra.text import escape_markdown, format_table_row, name_stand_in
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.errors import RunError
 from echo_hf.judging.board import judge_names
-from echo_hf.metrics import BETTER, HIGHER
+from echo_hf.metrics.base import get_better
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.report.markup import (
     NO_VALUE,
@@ -250,7 +250,8 @@ def draw_figures(data: RunData) -> dict[str, str]:
             rows = list(group)
             values = {row.system: row.values for row in rows if row.values}
             if boxes := [(name, values[name]) for name in data.systems if name in values]:
-                better = "higher" if BETTER.get(metric, HIGHER) == HIGHER else "lower"
+                definitions = (row.result.definition for row in rows if row.result)
+                better = get_better(metric, definitions)
                 title = f"{titled(split)}: {titled(metric).lower()}, {better} is better"
                 warning = _list_failed(data, collect_judges(rows))
                 drawings[f"{metric}_{split}"] = draw_boxes(title, boxes, warning)

@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_votes, judge_names
-from echo_hf.metrics import BETTER, HIGHER
+from echo_hf.metrics.base import get_better
 from echo_hf.reasons import MetricReason
 from echo_hf.report.analysis.result import PREVIOUS
 from echo_hf.report.markup import (
@@ -204,7 +204,7 @@ def build_metric_card(data: RunData, metric: str, rows: Sequence[SavedMetric]) -
     order = [*data.systems, *(row.system for row in rows)]
     return {
         "metric": metric,
-        "better": "higher" if BETTER.get(metric, HIGHER) == HIGHER else "lower",
+        "better": get_better(metric, (row.result.definition for row in rows if row.result)),
         "missing": missing.pop() if len(missing) == 1 else None,
         "judges": collect_judges(rows),
         "rows": sorted(rows, key=lambda row: order.index(row.system)),

@@ -11,7 +11,8 @@ import pytest
 
 import echo_hf
 from echo_hf.errors import ScoreError
-from echo_hf.hub.evaluate_metric import CONFIGS, to_plain_values
+from echo_hf.hub.evaluate_metric import list_configs, to_plain_values
+from echo_hf.metrics import registered
 from tests.metrics.images_for_metrics import noise
 
 pytestmark = pytest.mark.extras
@@ -22,7 +23,7 @@ SEVERAL = [INPUTS[0], INPUTS[1], INPUTS[2], [INPUTS[3], INPUTS[0]]]
 
 
 def _needs(name: str) -> Any:
-    for package in CONFIGS[name].packages:
+    for package in registered()[name].packages:
         pytest.importorskip(package, reason=f"{name} needs {package}")
     return getattr(echo_hf.metrics, name)
 
@@ -91,4 +92,4 @@ def test_a_wrong_model_is_one_line(load_measure: Load, tmp_path: Path, name: str
 
 
 def _documented(name: str) -> list[str]:
-    return sorted(CONFIGS[name].gives.replace(" (of reasons)", "").split(", "))
+    return sorted(list_configs()[name].gives.replace(" (of reasons)", "").split(", "))

@@ -17,10 +17,9 @@ from PIL import Image
 
 import echo_hf
 from echo_hf.errors import EchoError, MissingExtraError, ScoreError
-from echo_hf.hub.evaluate_metric import CONFIGS, store_image, to_plain_values
+from echo_hf.hub.evaluate_metric import list_configs, store_image, to_plain_values
 from echo_hf.images.loader import load_image
-from echo_hf.metrics import color_shift, text_rendering
-from echo_hf.metrics.result import check_extra
+from echo_hf.metrics import color_shift, registered, text_rendering
 from echo_hf.reasons import ImageNotice
 from echo_hf.scores import human_corrected, win_rate
 from tests.images_for_tests import encoded, rgb_profile
@@ -289,7 +288,7 @@ def test_people_correct_the_rates_of_judges(load_measure: Load) -> None:
     metric = load_measure("human_corrected")
     found = metric.compute(predictions=rows, human=ranks, confidence=0.9)
     assert found == to_plain_values(human_corrected(rows, ranks, confidence=0.9))
-    assert sorted(CONFIGS["human_corrected"].gives.split(", ")) == sorted(found)
+    assert sorted(list_configs()["human_corrected"].gives.split(", ")) == sorted(found)
     loaded = load_measure("human_corrected", human=ranks)
     assert loaded.compute(predictions=rows)["win_rate"] == found["win_rate"]
     with pytest.raises(ScoreError, match=r"^human_corrected: missing a required argument: 'human'"):
@@ -314,9 +313,9 @@ def test_measures_combine(load_measure: Load) -> None:
 
 @pytest.mark.parametrize("name", ["face_identity", "structure_distance"])
 def test_a_missing_extra_is_one_line(load_measure: Load, name: str) -> None:
-    config = CONFIGS[name]
+    config = registered()[name]
     try:
-        check_extra(name, config.extra or "", config.packages)
+        config.check_installed()
     except MissingExtraError:
         metric = load_measure(name)
         metric.add_batch(predictions=OUTPUTS[:2], references=INPUTS[:2])
@@ -333,10 +332,10 @@ PLAIN = ("win_rate", "text_rendering", "color_shift")
 GREY = Image.linear_gradient("L")
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", list_configs())
 def test_every_parameter_of_a_measure_passes(name: str) -> None:
     """The documented keys are those of its result, where its packages are here."""
-    config = CONFIGS[name]
+    config = list_configs()[name]
     measure = getattr(getattr(echo_hf, config.part), name)
     known = list(inspect.signature(measure).parameters)
     data = list(config.features)

@@ -396,7 +396,10 @@ def beside(tell: Tell, digests: Mapping[str, str]) -> Release:
         analysis=[of_words(output_images=[png]), edit, free],
         outputs=outputs,
         ratings=[{**one, "rating": 7.0, "explanation": said} for one, said in about],
-        applicability=[{**one, "text_rendering": True, "rationale": said} for one, said in about],
+        applicability=[
+            {**one, "metric": "text_rendering", "applies": True, "rationale": said}
+            for one, said in about
+        ],
         responses=[an_answer("a", [X])],
     )
 

@@ -102,8 +102,10 @@ def rating(name: str, system: str, value: float | None, **values: Any) -> Row:
     return {**dict.fromkeys(RATINGS.columns), **known, **more, **values}
 
 
-def fits(name: str, **flags: bool | None) -> Row:
-    return {**dict.fromkeys(APPLICABILITY.columns), "sample_id": name, "outcome": "ok", **flags}
+def fits(name: str, outcome: str = "ok", **flags: bool | None) -> list[Row]:
+    """The rows about a sample: one for each metric that is named."""
+    known = {"sample_id": name, "rationale": None, "outcome": outcome}
+    return [{**known, "metric": metric, "applies": flag} for metric, flag in flags.items()]
 
 
 def write(folder: Path, table: Table, rows: Iterable[Row]) -> None:

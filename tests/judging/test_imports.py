@@ -14,7 +14,7 @@ import pytest
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.imports import ImportResult, import_judgements
 from echo_hf.judging.score import measure_agreement, score
-from echo_hf.metrics import METRICS, TEXT_RENDERING
+from echo_hf.metrics.text_rendering import RUBRIC as TEXT_RENDERING
 from echo_hf.reasons import IgnoredRating, NotImported, Reason
 from echo_hf.scores import human_corrected
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
@@ -217,17 +217,20 @@ def assignments(folder: Path) -> Path:
 
 
 def test_which_metrics_fit_is_taken_from_the_authors_assignments(folder: Path) -> None:
-    """What a sample was not asked about is null, and a name or a value that is none is counted."""
+    """What a sample was not asked about has no row; a name or a value that is none is counted."""
     place = assignments(folder)
     done = taken(folder, place, format="echo_assignment")
-    assert done.rows == {"applicability": 2}
+    assert done.rows == {"applicability": 4}
     assert Counter(done.left_out) == Counter({N.UNKNOWN_SAMPLE: 1, N.NOT_OF_FORMAT: 2})
-    nothing = dict.fromkeys(METRICS)
-    boat = {"face_identity": True, "color_shift": False, "structure_distance": True}
-    expected = {"boat": {**nothing, **boat}, "fox": {**nothing, "text_rendering": True}}
+    expected = {
+        ("boat", "color_shift"): False,
+        ("boat", "face_identity"): True,
+        ("boat", "structure_distance"): True,
+        ("fox", "text_rendering"): True,
+    }
     found = rows(folder, "applicability")
-    assert {row["sample_id"]: {name: row[name] for name in METRICS} for row in found} == expected
-    assert [(row["outcome"], row["rationale"]) for row in found] == [("ok", None)] * 2
+    assert {(row["sample_id"], row["metric"]): row["applies"] for row in found} == expected
+    assert [(row["outcome"], row["rationale"]) for row in found] == [("ok", None)] * 4
     assert taken(folder, place, format="echo_assignment").rows == done.rows
     assert rows(folder, "applicability") == found
     one = place / "text_to_image_assignment.json"
@@ -235,12 +238,12 @@ def test_which_metrics_fit_is_taken_from_the_authors_assignments(folder: Path) -
 
 
 def test_what_a_model_of_the_run_said_of_a_sample_stays(folder: Path) -> None:
-    own = {"sample_id": "boat", "face_identity": False, "rationale": "no face", "outcome": "ok"}
-    write(folder, APPLICABILITY, [{**dict.fromkeys(APPLICABILITY.columns), **own}])
+    own = {"sample_id": "boat", "metric": "face_identity", "applies": False, "outcome": "ok"}
+    write(folder, APPLICABILITY, [{**own, "rationale": "no face"}])
     done = taken(folder, assignments(folder), format="echo_assignment")
     assert done.left_out[N.TAKEN] == 1
-    found = {row["sample_id"]: row["rationale"] for row in rows(folder, "applicability")}
-    assert found == {"boat": "no face", "fox": None}
+    found = [row for row in rows(folder, "applicability") if row["metric"] == "face_identity"]
+    assert [(row["applies"], row["rationale"]) for row in found] == [(False, "no face")]
 
 
 def test_an_assignment_decides_on_which_samples_a_metric_is_measured(folder: Path) -> None:

@@ -346,7 +346,7 @@ def test_text_is_rated_where_there_is_some(
     folder: Path, flags: dict[str, bool | None], text_samples: str, expected: set[str]
 ) -> None:
     if flags:
-        rows = [fits(name, text_rendering=flag) for name, flag in flags.items()]
+        rows = [row for name, flag in flags.items() for row in fits(name, text_rendering=flag)]
         write(folder, APPLICABILITY, rows)
     engine = ScriptedJudge().use()
     config_of(folder, [judge_of(rubrics=TEXT, text_samples=text_samples)])

@@ -14,10 +14,9 @@ from PIL import Image
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.config.rubrics import RUBRICS
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.applicability import fill_applicability_prompt
+from echo_hf.judging.applicability import fill_applicability_prompt, list_asked
 from echo_hf.judging.compare import Compare
 from echo_hf.judging.rate import fill_rubric_prompt, load_judge_images, resize_as_published
-from echo_hf.metrics import METRICS
 from tests.judging.judges_for_tests import judge_of
 
 
@@ -94,7 +93,7 @@ TEXTS = {
     "text_rendering": fill_rubric_prompt(
         JudgeConfig(**judge_of()), RUBRICS.find("text_rendering")
     ).text,
-    "applicability": fill_applicability_prompt(METRICS).text,
+    "applicability": fill_applicability_prompt(list_asked()).text,
     "pairwise": Compare(JudgeConfig(**judge_of()), "model_budget", {}).prompt.text,
 }
 

@@ -17,6 +17,7 @@ from echo_hf.errors import RunError, ScoreError, WeightsError
 from echo_hf.hub.run_tables import ResultRow, read_results
 from echo_hf.judging.run_tables import RunTables, read_run
 from echo_hf.judging.score import Scores, score
+from echo_hf.metrics import Metric, MetricResult, register
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import IgnoredRating, LeftOut
 from echo_hf.report.report import report
@@ -94,7 +95,9 @@ def test_a_metric_is_for_the_samples_that_it_fits(
     rows[-1]["image"] = put(folder, stripes((0, 200, 0), (0, 20, 0)))  # bluer's of the far edit
     write(folder, OUTPUTS, rows)
     write(
-        folder, APPLICABILITY, [small.fits(name, color_shift=flag) for name, flag in flags.items()]
+        folder,
+        APPLICABILITY,
+        [row for name, flag in flags.items() for row in small.fits(name, color_shift=flag)],
     )
     row = of_metric(scored(folder), "color_shift")["bluer"]
     assert (row.n, row.coverage) == (n, coverage)
@@ -163,19 +166,24 @@ def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> Non
     assert "30.000" in told.output  # of the color shift, whose packages are always there
 
 
-def test_weights_that_cannot_be_had_are_told_without_a_folder_of_this_machine(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_: object, **__: object) -> None:
-        raise WeightsError(f"no model {str(folder / 'vit')!r}")
+def test_weights_that_cannot_be_had_are_told_without_a_folder_of_this_machine(folder: Path) -> None:
+    @register
+    class Fails(Metric):
+        name = "fails"
+
+        class Options(Metric.Options):
+            folders = ("model",)
+            model: str = "vit"
+
+        def measure(self, *_: Any, options: Any, **__: Any) -> MetricResult:
+            raise WeightsError(f"no model {options.model!r}")
 
     (folder / "vit").mkdir()
     config = yaml.safe_load((folder / "evaluation.yaml").read_text("utf-8"))
-    config["metrics"] = {"structure_distance": {"model": "vit"}}
+    config["metrics"] = {"fails": {"model": "vit"}}
     (folder / "evaluation.yaml").write_text(yaml.safe_dump(config), "utf-8")
-    monkeypatch.setattr("echo_hf.judging.score.image_metrics", lambda _: {"color_shift": fails})
     write(folder, OUTPUTS, drawn(folder))
-    row = of_metric(scored(folder), "color_shift")["copy"]
+    row = of_metric(scored(folder), "fails")["copy"]
     assert row.definition["missing"] == "no model 'vit'"
 
 
@@ -191,7 +199,9 @@ def test_text_is_a_tenth_of_its_ratings(folder: Path) -> None:
     assert of_metric(scored(folder), "text_rendering")["a"].value == pytest.approx(0.5)
     flags = {"boat": True, "fox": False}
     write(
-        folder, APPLICABILITY, [small.fits(name, text_rendering=one) for name, one in flags.items()]
+        folder,
+        APPLICABILITY,
+        [row for name, flag in flags.items() for row in small.fits(name, text_rendering=flag)],
     )
     rows = of_metric(scored(folder), "text_rendering")
     assert (rows["a"].value, rows["a"].coverage) == (pytest.approx(0.8), pytest.approx(1 / 3))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import echo_hf
+from echo_hf.metrics import registered
 from tests.package.blocks import blocks
 
 SECTIONS = (
@@ -27,11 +28,7 @@ SECTIONS = (
 METRICS: dict[str, Callable[..., Any]] = {
     "win_rate": echo_hf.scores.win_rate,
     "human_corrected": echo_hf.scores.human_corrected,
-    **{
-        name: getattr(echo_hf.metrics, name)
-        for name in echo_hf.metrics.__all__
-        if inspect.isfunction(getattr(echo_hf.metrics, name))
-    },
+    **{name: metric.function for name, metric in registered().items() if metric.function},
 }
 CARDS = resources.files("echo_hf.metrics") / "cards"
 

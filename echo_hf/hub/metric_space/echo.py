@@ -4,4 +4,4 @@ import echo_hf.hub.evaluate_metric
 
 
 class Echo(echo_hf.hub.evaluate_metric.EchoMetric):
-    """The configs are those of `echo_hf.hub.evaluate_metric.CONFIGS`."""
+    """The configs are those that `echo_hf.hub.evaluate_metric.list_configs` returns."""
