@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, create_model
 
 from echo_hf.config.checks import Statement, StoredEngine, first_error, format_value, read_yaml
 from echo_hf.config.collection import KNOWN_PLATFORMS, PLATFORMS, phase_dates
@@ -23,6 +23,7 @@ from echo_hf.config.sections import (
     SplitOptions,
     Stages,
     Target,
+    extend_stages,
     guard_form,
 )
 from echo_hf.errors import ConfigError, unknown
@@ -90,10 +91,13 @@ def parse_config(data: Any, place: str) -> Config:
             f"{place} compares systems on a benchmark that is there already, and builds none: "
             "expected a config with posts; `echo-hf eval --dry-run` says what this one would ask"
         )
+    stages, model = extend_stages(data.get("stages")), Config
+    if stages is not Stages:
+        model = create_model("Config", __base__=Config, stages=(stages, ...))
     try:
-        config = Config.model_validate(data)
+        config = model.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(first_error(error, place, Config)) from None
+        raise ConfigError(first_error(error, place, model)) from None
     _check_searches(config, place)
     for platform in config.rights:
         if platform not in KNOWN_PLATFORMS:

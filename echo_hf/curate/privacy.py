@@ -11,7 +11,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -45,8 +45,8 @@ from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.images.metadata import MetadataKind, remove_metadata
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
-from echo_hf.pipeline.stage import Stage, StageRows, join_digests
-from echo_hf.reasons import Notice, Review, Status
+from echo_hf.pipeline.stage import BY_RULE, Stage, StageRows, join_digests, register
+from echo_hf.reasons import Notice, Review
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Sample, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
@@ -122,6 +122,7 @@ def normalize_account(url: str, name: str | None) -> str | None:
     return f"{platform}{SEPARATOR}{plain}" if plain else None
 
 
+@register
 @dataclass(frozen=True)
 class Privacy(Stage):
     """Names authors by keyed hashes, and masks personal data in comments and in the provenance.
@@ -140,6 +141,10 @@ class Privacy(Stage):
 
     name: ClassVar[str] = "privacy"
     version: ClassVar[int] = 4
+    after: ClassVar[str | None] = "safety"
+    decides: ClassVar[Mapping[str, Sequence[str]]] = {
+        BY_RULE: ("author", "prompt_sha256", "prompt_spans", "picture_sources", "review")
+    }
     stays: ClassVar[bool] = True
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = CLEANED_SAMPLES
@@ -199,7 +204,7 @@ class Privacy(Stage):
             cleaned = _clean_sample(sample, clean, findings)
             rows.keep(row, sample["id"], self._prepare_row(cleaned, findings))
             for notice, detail in findings:
-                rows.add_issue(row, sample["id"], Status.NOTED, notice, detail)
+                rows.add_issue(row, sample["id"], notice, detail)
         return rows.to_table()
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:

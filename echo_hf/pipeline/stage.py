@@ -7,26 +7,28 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, Features, List, Value
 from pydantic import BaseModel
 
+from echo_hf.config.sections import STAGES, ModelStageOptions, StageOptions
 from echo_hf.engines.base import Engine, Request, check_vision
-from echo_hf.errors import TableError
+from echo_hf.errors import StageError, TableError, unknown
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import AnswerSource, Failure, NoAnswers, StoredAnswers, as_source
 from echo_hf.pipeline.batch_inference import AskedAnswers
 from echo_hf.prompts import Prompt
-from echo_hf.reasons import Reason, Status
-from echo_hf.tables import Table, arrow_batches
+from echo_hf.reasons import Reason, StageReason, Status
+from echo_hf.tables import SAMPLES, Column, Table, arrow_batches
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
@@ -48,6 +50,13 @@ CONTROL = Features(
 )
 CONTROL_SCHEMA = CONTROL.arrow_schema.remove_metadata()
 KEY_SEPARATOR = "\x1f"
+# Who decides the values of a column.
+COPIED, BY_RULE, BY_MODEL = "copied", "a fixed rule", "a model"
+COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+# What the values of a column of a plug-in may be, alone, in lists and in structs.
+PLAIN_TYPE = re.compile(
+    r"string|bool|u?int(8|16|32|64)|float(32|64)|timestamp\[(s|ms|us|ns)(, tz=UTC)?\]"
+)
 
 
 def join_digests(*parts: str) -> str:
@@ -77,23 +86,42 @@ class Stage(ABC):
     """One step of the pipeline.
 
     A subclass is a frozen dataclass: its fields are its parameters, and count in its digest unless
-    their metadata say `digest: False`.
+    their metadata say `digest: False`. `register` makes it known by its name.
+
+    One of another package gives of each row that goes on the key and the columns that it adds: all
+    other columns stay as they are, so that `outputs` need not be said.
 
     Attributes:
         name: The verb on the command line, and the folder of its results.
         version: Raised by hand when the code changes what the stage computes.
+        after: The stage whose rows it reads; null for the first one.
         inputs: The table it reads; further columns are ignored.
         outputs: The table it writes.
+        adds: Columns that a stage of another package adds to samples.
+        Options: Its section of the config; a field of the same name takes an option's value.
+        decides: Columns that get their values here, by who decides them: a copy, a rule, a model.
+        makes_rows: True when its rows are other things than those it reads.
         whole: True when it must see all rows in one batch, because they depend on each other.
         stays: True when no other machine may call it: it holds a secret, or reads files here.
     """
 
     name: ClassVar[str]
     version: ClassVar[int]
+    after: ClassVar[str | None] = None
     inputs: ClassVar[Table]
     outputs: ClassVar[Table]
+    adds: ClassVar[Mapping[str, Column]] = {}
+    Options: ClassVar[type[StageOptions]] = StageOptions
+    decides: ClassVar[Mapping[str, Sequence[str]]] = {}
+    makes_rows: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     stays: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "adds" in vars(cls) and "outputs" not in vars(cls):
+            key = {name: cls.inputs.columns[name] for name in cls.inputs.key}
+            cls.outputs = dataclasses.replace(cls.inputs, columns={**key, **cls.adds})
 
     @abstractmethod
     def __call__(self, table: pa.Table) -> pa.Table:
@@ -101,8 +129,11 @@ class Stage(ABC):
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """Make the stage as a config sets it up; one without parameters is always the same."""
-        return cls()
+        """Make the stage as a config sets it up: target, images, and the options of its section."""
+        options = {"target": config.target, "images": images}
+        options |= dict(getattr(config.stages, cls.name, ()))
+        names = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{name: value for name, value in options.items() if name in names})
 
     def in_run(self, root: Path) -> Self:
         """Return the stage with what people wrote into a run's folder; most read nothing there."""
@@ -203,6 +234,7 @@ class ModelStage(Stage):
         store: Where the answers of the engine are kept; in memory, for this stage, when null.
     """
 
+    Options: ClassVar[type[StageOptions]] = ModelStageOptions
     answer: ClassVar[type[BaseModel]]
     rounds: ClassVar[int] = 1
     sends_images: ClassVar[bool] = False
@@ -285,6 +317,105 @@ class ModelStage(Stage):
         }
 
 
+StageT = TypeVar("StageT", bound=Stage)
+
+
+def register(stage: type[StageT]) -> type[StageT]:
+    """Make a stage known by its name; a decorator.
+
+    A config turns a stage of another package on by a section of its name below `stages`.
+    """
+    return STAGES.register(stage.name)(stage)
+
+
+def load_stage_class(name: str) -> type[Stage]:
+    """Return a stage by its name; one of another package is checked."""
+    stage: type[Stage] = STAGES.find(name)
+    if name not in STAGES.built_in and (problem := _find_problem(name, stage)):
+        raise StageError(f"stage {name!r} of another package cannot be used: {problem}")
+    return stage
+
+
+def _find_problem(name: str, stage: Any) -> str | None:
+    if not (isinstance(stage, type) and issubclass(stage, Stage)):
+        return f"it is {stage!r}, expected a class derived from echo_hf.Stage"
+    for column, declared in stage.adds.items():
+        if not COLUMN_NAME.fullmatch(column):
+            return f"it adds {column!r}, expected small letters, digits and _"
+        if column in SAMPLES.columns:
+            return f"it adds {column!r}, and samples have such a column: choose another name"
+        if declared.content is None:
+            return f"its {column!r} has no content, expected 'post_text' or 'derived'"
+        if not is_plain(declared.feature):
+            return (
+                f"its {column!r} is {declared.feature!r}, expected Value, List, or a dict of them"
+            )
+    expected = {*getattr(stage, "inputs", SAMPLES).key, *stage.adds}
+    checks = {
+        "name": (stage.name, name),
+        "after": (stage.after or "no stage", stage.after or "the name of a stage"),
+        "inputs.name": (stage.inputs.name, SAMPLES.name if stage.adds else stage.inputs.name),
+        "outputs": (sorted(stage.outputs.columns), sorted(expected)),
+    }
+    return next(
+        (
+            f"its {fact} is {actual!r}, expected {wanted!r}"
+            for fact, (actual, wanted) in checks.items()
+            if actual != wanted
+        ),
+        None,
+    )
+
+
+def is_plain(feature: Any) -> bool:
+    """Return whether a column of a plug-in may have a type, which any reader understands."""
+    if isinstance(feature, dict):
+        return (
+            bool(feature)
+            and all(COLUMN_NAME.fullmatch(name) for name in feature)
+            and all(map(is_plain, feature.values()))
+        )
+    if isinstance(feature, List):
+        return is_plain(feature.feature)
+    return isinstance(feature, Value) and PLAIN_TYPE.fullmatch(feature.dtype) is not None
+
+
+def order_stages(plugins: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of the built-in stages and of these others, in the order in which they run.
+
+    Raises:
+        StageError: One cannot be loaded, runs after a stage that does not run, or adds columns that
+            another one has, or that no sample of the release would have.
+    """
+    names = (*sorted(plugins), *STAGES.built_in)  # others come before what was there
+    classes = {name: load_stage_class(name) for name in names}
+    ordered, pending = list[str](), [name for name in names if classes[name].after is None]
+    while pending:
+        ordered.append(pending.pop())
+        pending += [name for name in reversed(names) if classes[name].after == ordered[-1]]
+    columns = {
+        name: "the pipeline" for stage in STAGES.built_in for name in classes[stage].outputs.columns
+    }
+    for name in plugins:
+        if name not in ordered:
+            place = f"stage {name!r} runs after a stage that does not run here"
+            raise StageError(unknown("stage", classes[name].after, ordered, place))
+        later = ordered[ordered.index(name) :]
+        if classes[name].adds and (
+            maker := next((stage for stage in later if classes[stage].makes_rows), None)
+        ):
+            raise StageError(
+                f"stage {name!r} adds columns after {classes[name].after!r}, and the samples are "
+                f"made by {maker!r}: expected {maker!r} or a later stage"
+            )
+        for column in classes[name].adds:
+            if (owner := columns.setdefault(column, name)) != name:
+                raise StageError(
+                    f"stage {name!r} adds a column {column!r}, as {owner} does: turn one off"
+                )
+    return tuple(ordered)
+
+
 def _to_plain_value(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):  # their order differs from process to process
         return sorted(map(str, value))
@@ -323,19 +454,18 @@ def keep_rows(columns: pa.Table, parents: pa.Array) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class RowIssue:
-    """The fate of input rows that were rejected, quarantined or noted.
+    """The fate of input rows that were rejected, quarantined or noted, as the reason's kind says.
 
     Attributes:
-        status: rejected, quarantined or noted.
         parents: Keys of the input rows.
-        reason: Why, from the closed lists of `echo_hf.reasons`.
+        reason: Why: a member of an enum that derives from `RejectReason`, `FailureReason` or
+            `NoticeReason` of `echo_hf.reasons`.
         detail: What a person needs to see the cause.
         request: Key of the model call, where one failed.
     """
 
-    status: Status
     parents: Sequence[str]
-    reason: Reason
+    reason: StageReason
     detail: str | None = None
     request: str | None = None
 
@@ -348,7 +478,7 @@ def issue_rows(outputs: Table, issues: Iterable[RowIssue]) -> pa.Table:
 def _control_values(issue: RowIssue) -> dict[str, Any]:
     cells = (
         list(issue.parents),
-        issue.status.value,
+        issue.reason.status.value,
         str(issue.reason),
         issue.detail,
         issue.request,
@@ -393,19 +523,17 @@ class StageRows:
         self,
         row: int,
         key: str,
-        status: Status,
-        reason: Reason,
+        reason: StageReason,
         detail: str | None = None,
         request: str | None = None,
     ) -> None:
         """Add an issue of an input row, by its number and key."""
-        issue = RowIssue(status, [key], reason, detail, request)
+        issue = RowIssue([key], reason, detail, request)
         self._rows.append((row, True, _control_values(issue)))
 
     def quarantine(self, row: int, key: str, failure: Failure) -> None:
         """Quarantine an input row whose call gave no answer."""
-        issue = (failure.reason, failure.detail, failure.request)
-        self.add_issue(row, key, Status.QUARANTINED, *issue)
+        self.add_issue(row, key, failure.reason, failure.detail, failure.request)
 
     def to_table(self) -> pa.Table:
         """Return all output rows with control columns; kept rows of an input row come first."""
