@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 from datasets import Dataset, concatenate_datasets
 
 from echo_hf.builder.replay import ReplayedRelease, import_answers, open_replay
-from echo_hf.builder.steps import STAGES, list_stages_through, load_stage_class
 from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.crawl import count_open
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE, digest_pages
@@ -56,9 +55,18 @@ from echo_hf.pipeline.result import ISSUE_COLUMNS, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.runner import LOCAL, Runner, make_runner
 from echo_hf.pipeline.runs import open_run_folder
-from echo_hf.pipeline.stage import ModelStage, Stage, compute_fingerprint, join_digests, table_bytes
+from echo_hf.pipeline.stage import (
+    ModelStage,
+    Stage,
+    compute_fingerprint,
+    join_digests,
+    list_stages_through,
+    load_stage_class,
+    order_stages,
+    table_bytes,
+)
 from echo_hf.pipeline.stage_runner import iterate_keyed_requests, run_stage
-from echo_hf.reasons import FOR_ANALYSIS, STAGE_MEANINGS, Failed, LeftOut
+from echo_hf.reasons import FOR_ANALYSIS, Failed, LeftOut, find_meaning
 from echo_hf.samples.threads import find_roots
 from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, arrow_rows, remap_dataset
 
@@ -85,13 +93,14 @@ class BuildRun:
         """Run the stages in order, each saved before the next begins."""
         asked_engines: dict[str, EngineChoice] = {}
         image_engines = list[tuple[str, Engine]]()
-        shard, last = self.config.shard, last_model_stage(self.config)
-        if shard and until not in list_stages_through(last):
+        shard = self.config.shard
+        if shard and until not in list_asking_stages(self.config):
             raise RunError(
                 f"{self.config.name!r} is a part of {shard.of!r} and has no release: --shard "
                 f"{shard} goes on with it, `echo-hf merge` makes one of all parts"
             )
-        for name in list_stages_through(until):  # check all stages before any work is done
+        through = list_stages_through(self.stages, until)
+        for name in through:  # check all stages before any work is done
             stage, engine = self.stage(name), self.engine(name)
             runs_here = not isinstance(engine, PooledEngine)
             key, asks = self.config.stages.get_engine(name), not (self.offline or self.replay)
@@ -106,7 +115,7 @@ class BuildRun:
         for name, engine in image_engines:
             check_vision(engine, f"stage {name!r}")
         result: StageResult | None = None
-        for name in list_stages_through(until):
+        for name in through:
             if result is None:
                 result = self._collect()
             else:
@@ -332,7 +341,7 @@ class BuildRun:
     def _write_responses(self, results: Sequence[StageResult]) -> dict[str, Mapping[str, int]]:
         with closing(self.folder.open_store()) as store:
             inputs = [result.dataset for result in results]
-            stages = ((self.stage(name), self.engine(name)) for name in STAGES[1:])
+            stages = ((self.stage(name), self.engine(name)) for name in self.stages[1:])
             requests = iterate_keyed_requests(stages, inputs, store)
             restricted = RESTRICTED_PLATFORMS - set(self.config.rights)
             written = write_responses(
@@ -351,7 +360,7 @@ class BuildRun:
         left_out: Mapping[str, Mapping[str, int]],
     ) -> ReleaseFacts:
         posts, provenance = results[0].dataset, dict[str, dict[str, Any]]()
-        for name in STAGES:
+        for name in self.stages:
             if (record := self.folder.read_record(name)) is not None:
                 prompt = record.describe.get("prompt")
                 provenance[name] = {
@@ -393,9 +402,11 @@ def select_shard(root: str, count: int) -> int:
     return int(tombstone_hash[0] if tombstone_hash else hash_url(root), 16) % count
 
 
-def last_model_stage(config: Config) -> str:
-    """Return the last stage that asks a model, or fetches images."""
-    return [name for name in STAGES if name == FETCH_STAGE or config.stages.get_engine(name)][-1]
+def list_asking_stages(config: Config) -> tuple[str, ...]:
+    """Return the stages through the last one that asks a model, or fetches images."""
+    stages = order_stages(config.stages.plugins)
+    asking = [name for name in stages if name == FETCH_STAGE or config.stages.get_engine(name)]
+    return list_stages_through(stages, asking[-1])
 
 
 def describe_stage(stage: Stage, engine: Engine | None) -> dict[str, Any]:
@@ -452,7 +463,7 @@ def summarize_reasons(results: Sequence[StageResult]) -> str:
         rows = {(reason, parents) for reason, parents in rows if reason in FOR_ANALYSIS}
         counts.update((stage, reason) for reason, _ in rows)
     sentences = [
-        f"{count:,} {reason} in {stage} ({STAGE_MEANINGS.get(reason, reason)})"
+        f"{count:,} {reason} in {stage} ({find_meaning(reason) or reason})"
         for (stage, reason), count in counts.most_common(MAX_REASONS)
     ]
     return "; ".join(sentences) or "no row was left out"
@@ -535,7 +546,7 @@ def build(
     options: dict[str, Any] = {"offline": offline, "responses": responses, "runner": runner}
     options |= {"again": again, "keep_going": keep_going, "watch": watch}
     with open_run(config, runs, **options) as run:
-        results = list(run.results(STAGES[-1]))
+        results = list(run.results(run.stages[-1]))
         return run.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
 
@@ -547,7 +558,8 @@ def run_until(
     Raises:
         SourceError: No record is a post.
     """
-    list_stages_through(until)
+    config = load_config(config)
+    list_stages_through(order_stages(config.stages.plugins), until)
     with open_run(config, runs, **options) as run:
         results = list(run.results(until))
         collected = results[0]
@@ -555,7 +567,7 @@ def run_until(
             reasons = summarize_reasons(results[:1])
             raise SourceError(
                 f"no post in {collected.stats.rows_in:,} records: {reasons}. Fix the posts or "
-                f"their `source`; {str(run.folder.stage_folder(STAGES[0]))!r} holds all"
+                f"their `source`; {str(run.folder.stage_folder(run.stages[0]))!r} holds all"
             )
         return results
 

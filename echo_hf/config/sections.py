@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
-from echo_hf._infra.registry import Registry
 from echo_hf.config.checks import (
     Coordinates,
     License,
@@ -22,6 +21,7 @@ from echo_hf.config.checks import (
     match_pattern,
 )
 from echo_hf.config.collection import FetchPolicy, Search, SourceColumns
+from echo_hf.config.stages import STAGES
 from echo_hf.errors import ConfigError, StageError
 from echo_hf.reasons import Reason
 
@@ -352,32 +352,6 @@ class PrivacyOptions(StageOptions):
     image_metadata: Literal["strip", "keep"] = "strip"
 
 
-STAGES: Registry[Any, None] = Registry(
-    "stage",
-    "echo_hf.stages",
-    {  # in the order in which they run
-        "collect": "echo_hf.collect.collect",
-        "relevance": "echo_hf.collect.relevance",
-        "threads": "echo_hf.samples.threads",
-        "download": "echo_hf.collect.download",
-        "extract": "echo_hf.samples.extract",
-        "roles": "echo_hf.samples.roles",
-        "screenshots": "echo_hf.samples.screenshots",
-        "feedback": "echo_hf.curate.feedback",
-        # After all stages of the other model, so that each model is loaded once.
-        "safety": "echo_hf.curate.safety",
-        "privacy": "echo_hf.curate.privacy",
-        "splits": "echo_hf.curate.splits",
-    },
-    StageError,
-)
-
-
-def list_stage_names() -> tuple[str, ...]:
-    """Return the built-in stages in their order, and those of other packages."""
-    return tuple(dict.fromkeys([*STAGES.built_in, *STAGES.list_names()]))
-
-
 class Stages(Section):
     """Options of each stage that has any; the key of another package's stage turns it on.
 
@@ -415,7 +389,7 @@ def extend_stages(sections: Any) -> type[Stages]:
     """Return the section of stages with the options of those plug-ins that a config names."""
     names = sections.keys() - Stages.model_fields if isinstance(sections, Mapping) else set[Any]()
     fields: dict[str, Any] = {
-        name: (options := STAGES.find(name).Options, Field(default_factory=options))
+        name: (options := _get_options(name), Field(default_factory=options))
         for name in sorted(names & (set(STAGES.list_names()) - STAGES.built_in.keys()))
     }
     return create_model("Stages", __base__=Stages, **fields) if fields else Stages
@@ -425,7 +399,14 @@ def asks_model(stage: str) -> bool:
     """Return whether a stage has an engine, as its options say."""
     if stage in STAGES.built_in:
         return isinstance(getattr(Stages(), stage, None), ModelStageOptions)
-    return issubclass(STAGES.find(stage).Options, ModelStageOptions)
+    return issubclass(_get_options(stage), ModelStageOptions)
+
+
+def _get_options(stage: str) -> type[StageOptions]:
+    options = getattr(STAGES.find(stage), "Options", None)
+    if isinstance(options, type) and issubclass(options, StageOptions):
+        return options
+    raise StageError(f"stage {stage!r} has Options {options!r}: expected a kind of StageOptions")
 
 
 class SplitOptions(Section):

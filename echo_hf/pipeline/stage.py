@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from datasets import Dataset, Features, List, Value
 from pydantic import BaseModel
 
-from echo_hf.config.sections import STAGES, ModelStageOptions, StageOptions
+from echo_hf.config.sections import ModelStageOptions, StageOptions
+from echo_hf.config.stages import STAGES
 from echo_hf.engines.base import Engine, Request, check_vision
 from echo_hf.errors import StageError, TableError, unknown
 from echo_hf.pipeline.answer_store import Store
@@ -119,7 +120,8 @@ class Stage(ABC):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        if "adds" in vars(cls) and "outputs" not in vars(cls):
+        is_open = "adds" in vars(cls) or (hasattr(cls, "inputs") and not hasattr(cls, "outputs"))
+        if is_open and "outputs" not in vars(cls):
             key = {name: cls.inputs.columns[name] for name in cls.inputs.key}
             cls.outputs = dataclasses.replace(cls.inputs, columns={**key, **cls.adds})
 
@@ -347,9 +349,7 @@ def _find_problem(name: str, stage: Any) -> str | None:
         if declared.content is None:
             return f"its {column!r} has no content, expected 'post_text' or 'derived'"
         if not is_plain(declared.feature):
-            return (
-                f"its {column!r} is {declared.feature!r}, expected Value, List, or a dict of them"
-            )
+            return f"its {column!r} is {declared.feature!r}, expected plain values or lists of them"
     expected = {*getattr(stage, "inputs", SAMPLES).key, *stage.adds}
     checks = {
         "name": (stage.name, name),
@@ -370,11 +370,8 @@ def _find_problem(name: str, stage: Any) -> str | None:
 def is_plain(feature: Any) -> bool:
     """Return whether a column of a plug-in may have a type, which any reader understands."""
     if isinstance(feature, dict):
-        return (
-            bool(feature)
-            and all(COLUMN_NAME.fullmatch(name) for name in feature)
-            and all(map(is_plain, feature.values()))
-        )
+        names = all(map(COLUMN_NAME.fullmatch, feature))
+        return bool(feature) and names and all(map(is_plain, feature.values()))
     if isinstance(feature, List):
         return is_plain(feature.feature)
     return isinstance(feature, Value) and PLAIN_TYPE.fullmatch(feature.dtype) is not None
@@ -393,27 +390,33 @@ def order_stages(plugins: Iterable[str] = ()) -> tuple[str, ...]:
     while pending:
         ordered.append(pending.pop())
         pending += [name for name in reversed(names) if classes[name].after == ordered[-1]]
-    columns = {
-        name: "the pipeline" for stage in STAGES.built_in for name in classes[stage].outputs.columns
-    }
+    owners = {name: stage for stage in STAGES.built_in for name in classes[stage].outputs.columns}
     for name in plugins:
+        stage = classes[name]
         if name not in ordered:
             place = f"stage {name!r} runs after a stage that does not run here"
-            raise StageError(unknown("stage", classes[name].after, ordered, place))
+            raise StageError(unknown("stage", stage.after, ordered, place))
         later = ordered[ordered.index(name) :]
-        if classes[name].adds and (
-            maker := next((stage for stage in later if classes[stage].makes_rows), None)
-        ):
+        makers = [other for other in later if classes[other].makes_rows] if stage.adds else []
+        if makers:
             raise StageError(
-                f"stage {name!r} adds columns after {classes[name].after!r}, and the samples are "
-                f"made by {maker!r}: expected {maker!r} or a later stage"
+                f"stage {name!r} adds columns after {stage.after!r}, and {makers[-1]!r} makes "
+                f"other samples: expected after = {makers[-1]!r}, or a later stage"
             )
-        for column in classes[name].adds:
-            if (owner := columns.setdefault(column, name)) != name:
+        for column in stage.adds:
+            if (owner := owners.setdefault(column, name)) != name:
                 raise StageError(
-                    f"stage {name!r} adds a column {column!r}, as {owner} does: turn one off"
+                    f"stage {name!r} adds column {column!r}, which {owner!r} has: turn one off, or "
+                    "rename its column"
                 )
     return tuple(ordered)
+
+
+def list_stages_through(stages: Sequence[str], name: str) -> tuple[str, ...]:
+    """Return the stages up to one, itself included."""
+    if name not in stages:
+        raise StageError(unknown("stage", name, stages))
+    return tuple(stages[: stages.index(name) + 1])
 
 
 def _to_plain_value(value: Any) -> Any:
