@@ -55,16 +55,8 @@ from echo_hf.pipeline.result import ISSUE_COLUMNS, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.runner import LOCAL, Runner, make_runner
 from echo_hf.pipeline.runs import open_run_folder
-from echo_hf.pipeline.stage import (
-    ModelStage,
-    Stage,
-    compute_fingerprint,
-    join_digests,
-    list_stages_through,
-    load_stage_class,
-    order_stages,
-    table_bytes,
-)
+from echo_hf.pipeline.stage import ModelStage, Stage, compute_fingerprint, join_digests, table_bytes
+from echo_hf.pipeline.stage_order import list_stages_through, load_stage_class, order_stages
 from echo_hf.pipeline.stage_runner import iterate_keyed_requests, run_stage
 from echo_hf.reasons import FOR_ANALYSIS, Failed, LeftOut, find_meaning
 from echo_hf.samples.threads import find_roots

@@ -35,7 +35,8 @@ from echo_hf.hub.release import Release, is_complete
 from echo_hf.pipeline.batch_inference import plan_requests
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.result import StageStats
-from echo_hf.pipeline.stage import ModelStage, list_stages_through
+from echo_hf.pipeline.stage import ModelStage
+from echo_hf.pipeline.stage_order import list_stages_through
 from echo_hf.pipeline.trial import Trial, send_trial, take_requests
 
 BACKUP_FOLDER = "release-before"

@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,13 +22,13 @@ from pydantic import BaseModel
 from echo_hf.config.sections import ModelStageOptions, StageOptions
 from echo_hf.config.stages import STAGES
 from echo_hf.engines.base import Engine, Request, check_vision
-from echo_hf.errors import StageError, TableError, unknown
+from echo_hf.errors import TableError
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import AnswerSource, Failure, NoAnswers, StoredAnswers, as_source
 from echo_hf.pipeline.batch_inference import AskedAnswers
 from echo_hf.prompts import Prompt
 from echo_hf.reasons import Reason, StageReason, Status
-from echo_hf.tables import SAMPLES, Column, Table, arrow_batches
+from echo_hf.tables import Column, Table, arrow_batches
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
@@ -53,11 +52,6 @@ CONTROL_SCHEMA = CONTROL.arrow_schema.remove_metadata()
 KEY_SEPARATOR = "\x1f"
 # Who decides the values of a column.
 COPIED, BY_RULE, BY_MODEL = "copied", "a fixed rule", "a model"
-COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
-# What the values of a column of a plug-in may be, alone, in lists and in structs.
-PLAIN_TYPE = re.compile(
-    r"string|bool|u?int(8|16|32|64)|float(32|64)|timestamp\[(s|ms|us|ns)(, tz=UTC)?\]"
-)
 
 
 def join_digests(*parts: str) -> str:
@@ -178,7 +172,9 @@ class Stage(ABC):
             for field in dataclasses.fields(self)
             if field.metadata.get("digest", True)
         }
-        return {"name": self.name, "version": self.version, "parameters": parameters}
+        adds = {name: [str(column.feature), column.content] for name, column in self.adds.items()}
+        description = {"name": self.name, "version": self.version, "parameters": parameters}
+        return {**description, "adds": adds} if adds else description
 
     def digest(self) -> str:
         """Return the sha256 of `describe()`: equal digests on equal rows give equal results."""
@@ -328,95 +324,6 @@ def register(stage: type[StageT]) -> type[StageT]:
     A config turns a stage of another package on by a section of its name below `stages`.
     """
     return STAGES.register(stage.name)(stage)
-
-
-def load_stage_class(name: str) -> type[Stage]:
-    """Return a stage by its name; one of another package is checked."""
-    stage: type[Stage] = STAGES.find(name)
-    if name not in STAGES.built_in and (problem := _find_problem(name, stage)):
-        raise StageError(f"stage {name!r} of another package cannot be used: {problem}")
-    return stage
-
-
-def _find_problem(name: str, stage: Any) -> str | None:
-    if not (isinstance(stage, type) and issubclass(stage, Stage)):
-        return f"it is {stage!r}, expected a class derived from echo_hf.Stage"
-    for column, declared in stage.adds.items():
-        if not COLUMN_NAME.fullmatch(column):
-            return f"it adds {column!r}, expected small letters, digits and _"
-        if column in SAMPLES.columns:
-            return f"it adds {column!r}, and samples have such a column: choose another name"
-        if declared.content is None:
-            return f"its {column!r} has no content, expected 'post_text' or 'derived'"
-        if not is_plain(declared.feature):
-            return f"its {column!r} is {declared.feature!r}, expected plain values or lists of them"
-    expected = {*getattr(stage, "inputs", SAMPLES).key, *stage.adds}
-    checks = {
-        "name": (stage.name, name),
-        "after": (stage.after or "no stage", stage.after or "the name of a stage"),
-        "inputs.name": (stage.inputs.name, SAMPLES.name if stage.adds else stage.inputs.name),
-        "outputs": (sorted(stage.outputs.columns), sorted(expected)),
-    }
-    return next(
-        (
-            f"its {fact} is {actual!r}, expected {wanted!r}"
-            for fact, (actual, wanted) in checks.items()
-            if actual != wanted
-        ),
-        None,
-    )
-
-
-def is_plain(feature: Any) -> bool:
-    """Return whether a column of a plug-in may have a type, which any reader understands."""
-    if isinstance(feature, dict):
-        names = all(map(COLUMN_NAME.fullmatch, feature))
-        return bool(feature) and names and all(map(is_plain, feature.values()))
-    if isinstance(feature, List):
-        return is_plain(feature.feature)
-    return isinstance(feature, Value) and PLAIN_TYPE.fullmatch(feature.dtype) is not None
-
-
-def order_stages(plugins: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the names of the built-in stages and of these others, in the order in which they run.
-
-    Raises:
-        StageError: One cannot be loaded, runs after a stage that does not run, or adds columns that
-            another one has, or that no sample of the release would have.
-    """
-    names = (*sorted(plugins), *STAGES.built_in)  # others come before what was there
-    classes = {name: load_stage_class(name) for name in names}
-    ordered, pending = list[str](), [name for name in names if classes[name].after is None]
-    while pending:
-        ordered.append(pending.pop())
-        pending += [name for name in reversed(names) if classes[name].after == ordered[-1]]
-    owners = {name: stage for stage in STAGES.built_in for name in classes[stage].outputs.columns}
-    for name in plugins:
-        stage = classes[name]
-        if name not in ordered:
-            place = f"stage {name!r} runs after a stage that does not run here"
-            raise StageError(unknown("stage", stage.after, ordered, place))
-        later = ordered[ordered.index(name) :]
-        makers = [other for other in later if classes[other].makes_rows] if stage.adds else []
-        if makers:
-            raise StageError(
-                f"stage {name!r} adds columns after {stage.after!r}, and {makers[-1]!r} makes "
-                f"other samples: expected after = {makers[-1]!r}, or a later stage"
-            )
-        for column in stage.adds:
-            if (owner := owners.setdefault(column, name)) != name:
-                raise StageError(
-                    f"stage {name!r} adds column {column!r}, which {owner!r} has: turn one off, or "
-                    "rename its column"
-                )
-    return tuple(ordered)
-
-
-def list_stages_through(stages: Sequence[str], name: str) -> tuple[str, ...]:
-    """Return the stages up to one, itself included."""
-    if name not in stages:
-        raise StageError(unknown("stage", name, stages))
-    return tuple(stages[: stages.index(name) + 1])
 
 
 def _to_plain_value(value: Any) -> Any:

@@ -21,7 +21,8 @@ from echo_hf.hub.release import Release
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.batch_inference import MAX_EQUAL_ERRORS, fill
-from echo_hf.pipeline.stage import ModelStage, load_stage_class
+from echo_hf.pipeline.stage import ModelStage
+from echo_hf.pipeline.stage_order import load_stage_class
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.roles import Roles
 from tests.errors_for_tests import said_by

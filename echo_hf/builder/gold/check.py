@@ -28,7 +28,7 @@ from echo_hf.errors import ConfigError, GoldError, unknown
 from echo_hf.pipeline.batch_inference import FillStats, plan_requests
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
-from echo_hf.pipeline.stage import load_stage_class
+from echo_hf.pipeline.stage_order import load_stage_class
 from echo_hf.pipeline.stage_runner import run_stage
 
 if TYPE_CHECKING:
