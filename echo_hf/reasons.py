@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum, nonmember
+from enum import StrEnum
+from typing import ClassVar
 
 
 class Reason(StrEnum):
@@ -31,25 +32,24 @@ class Status(StrEnum):
 class StageReason(Reason):
     """What a stage says of a row; the kind of reason tells how it is counted."""
 
-    status: Status
+    status: ClassVar[Status]
+
+    def __init_subclass__(cls, status: Status | None = None) -> None:
+        """Set the status of a kind; an enum of the kind has the same."""
+        super().__init_subclass__()
+        cls.status = status or cls.status
 
 
-class RejectReason(StageReason):
+class RejectReason(StageReason, status=Status.REJECTED):
     """Why a row does not go on: it is kept among the rejects."""
 
-    status = nonmember(Status.REJECTED)
 
-
-class FailureReason(StageReason):
+class FailureReason(StageReason, status=Status.QUARANTINED):
     """Why a model call gave no answer: the row is kept in quarantine, and tried again."""
 
-    status = nonmember(Status.QUARANTINED)
 
-
-class NoticeReason(StageReason):
+class NoticeReason(StageReason, status=Status.NOTED):
     """What is noted of a row that goes on."""
-
-    status = nonmember(Status.NOTED)
 
 
 class NotAnalyzed(Reason):

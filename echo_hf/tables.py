@@ -107,6 +107,9 @@ def take_rows(table: pa.Table, positions: npt.NDArray[np.integer[Any]]) -> pa.Ta
     return rows if order is None else rows.take(pa.array(np.argsort(order, kind="stable")))
 
 
+POST_TEXT, DERIVED = "post_text", "derived"
+
+
 class Column(NamedTuple):
     """A column's type, its meaning, and its type in a release where that differs.
 

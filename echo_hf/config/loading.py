@@ -91,8 +91,8 @@ def parse_config(data: Any, place: str) -> Config:
             f"{place} compares systems on a benchmark that is there already, and builds none: "
             "expected a config with posts; `echo-hf eval --dry-run` says what this one would ask"
         )
-    stages, model = extend_stages(data.get("stages")), Config
-    if stages is not Stages:
+    model: type[Config] = Config
+    if (stages := extend_stages(data.get("stages"))) is not Stages:
         model = create_model("Config", __base__=Config, stages=(stages, ...))
     try:
         config = model.model_validate(data)

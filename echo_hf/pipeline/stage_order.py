@@ -1,4 +1,4 @@
-"""The order of the stages, and stages of other packages: what they may add, and how it is joined."""
+"""The order of the stages; what stages of other packages may add, and how it is joined."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def order_stages(plugins: Iterable[str] = ()) -> tuple[str, ...]:
         for column in stage.adds:
             if (owner := owners.setdefault(column, name)) != name:
                 raise StageError(
-                    f"stage {name!r} adds column {column!r}, which {owner!r} has: turn one off, or "
-                    "rename its column"
+                    f"stage {name!r} adds column {column!r}, which {owner!r} has: rename it, or "
+                    "turn one of two plug-ins off"
                 )
     return tuple(ordered)
 
