@@ -26,8 +26,9 @@ The built-in ones, in the order in which they run; `echo_hf.pipeline.stage.regis
 PLUGINS = """## Plug-ins
 
 A package brings its own by an entry point of the group `echo_hf.engines`, `echo_hf.sources`,
-`echo_hf.platforms`, `echo_hf.systems`, `echo_hf.readers` or `echo_hf.exports`. In a script, the
-`register` of the same module does, and of the last two that of `READERS` and `FORMATS`.
+`echo_hf.platforms`, `echo_hf.stages`, `echo_hf.systems`, `echo_hf.readers` or `echo_hf.exports`.
+In a script, the `register` of the same module does, and of the last two that of `READERS` and
+`FORMATS`.
 """
 PLUGIN_NAMES = (
     "echo_hf.engines.base.Engine",
@@ -38,6 +39,7 @@ PLUGIN_NAMES = (
     "echo_hf.collect.sources.base.register",
     "echo_hf.collect.platforms.base.Platform",
     "echo_hf.collect.platforms.base.PostChecker",
+    "echo_hf.pipeline.stage.register",
     "echo_hf.systems.base.System",
     "echo_hf.systems.base.Task",
     "echo_hf.systems.base.GenerationResult",

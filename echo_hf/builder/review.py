@@ -83,6 +83,7 @@ class ReviewCase:
     context: Sequence[Row] = ()
     notices: Sequence[tuple[str, str | None]] = ()
     taken: frozenset[str] = field(default=frozenset(), repr=False)
+    added: Sequence[str] = ()  # columns of stages of other packages
 
 
 def read_built_samples(run: BuildRun) -> pa.Table:
@@ -129,7 +130,9 @@ def read_cases(run: BuildRun) -> dict[str, ReviewCase]:
         context_digests = {image["sha256"] for post in context for image in post["pictures"] or ()}
         digests = context_digests.union(sample_images(row))
         taken = frozenset(digest for digest in digests if owners.get(digest, set()) - {row["id"]})
-        cases[row["id"]] = ReviewCase(row, context, notices.get(row["id"], ()), taken)
+        cases[row["id"]] = ReviewCase(
+            row, context, notices.get(row["id"], ()), taken, tuple(run.added_columns)
+        )
     return cases
 
 

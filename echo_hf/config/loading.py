@@ -95,7 +95,7 @@ def parse_config(data: Any, place: str) -> Config:
     if (stages := extend_stages(data.get("stages"))) is not Stages:
         model = create_model("Config", __base__=Config, stages=(stages, ...))
     try:
-        config = model.model_validate(data)
+        config: Config = model.model_validate(data)
     except ValidationError as error:
         raise ConfigError(first_error(error, place, model)) from None
     _check_searches(config, place)

@@ -352,8 +352,10 @@ class PrivacyOptions(StageOptions):
     image_metadata: Literal["strip", "keep"] = "strip"
 
 
-class Stages(Section):
-    """Options of each stage that has any; the key of another package's stage turns it on.
+class Stages(Section, json_schema_extra={"additionalProperties": {"type": "object"}}):
+    """Options of each stage that has any.
+
+    The key of a stage of another package turns it on.
 
     Attributes:
         relevance: How posts are scored by whether they are about the target.

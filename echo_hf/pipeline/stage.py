@@ -84,7 +84,8 @@ class Stage(ABC):
     their metadata say `digest: False`. `register` makes it known by its name.
 
     One of another package gives of each row that goes on the key and the columns that it adds: all
-    other columns stay as they are, so that `outputs` need not be said.
+    other columns stay as they are, so that `outputs` need not be said. Its reasons are enums of its
+    own that derive from `RejectReason`, `NoticeReason` or `FailureReason` of `echo_hf.reasons`.
 
     Attributes:
         name: The verb on the command line, and the folder of its results.
@@ -92,7 +93,8 @@ class Stage(ABC):
         after: The stage whose rows it reads; null for the first one.
         inputs: The table it reads; further columns are ignored.
         outputs: The table it writes.
-        adds: Columns that a stage of another package adds to samples.
+        adds: Columns that a stage of another package adds to samples, whose `content` says if they
+            hold words of posts or images (`post_text`), or nothing of them (`derived`).
         Options: Its section of the config; a field of the same name takes an option's value.
         decides: Columns that get their values here, by who decides them: a copy, a rule, a model.
         makes_rows: True when its rows are other things than those it reads.
