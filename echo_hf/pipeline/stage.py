@@ -324,6 +324,12 @@ def register(stage: type[StageT]) -> type[StageT]:
     """Make a stage known by its name; a decorator.
 
     A config turns a stage of another package on by a section of its name below `stages`.
+
+    Args:
+        stage: The class, with a `name`.
+
+    Returns:
+        The same class.
     """
     return STAGES.register(stage.name)(stage)
 
