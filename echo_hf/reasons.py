@@ -30,7 +30,7 @@ class Status(StrEnum):
 
 
 class StageReason(Reason):
-    """What a stage says of a row; the kind of reason tells how it is counted."""
+    """A reason that a stage gives for a row; its kind tells how the row is counted."""
 
     status: ClassVar[Status]
 
@@ -41,7 +41,7 @@ class StageReason(Reason):
 
 
 class RejectReason(StageReason, status=Status.REJECTED):
-    """Why a row does not go on: it is kept among the rejects."""
+    """Why a row does not go on; it is kept among the rejects."""
 
 
 class FailureReason(StageReason, status=Status.QUARANTINED):
@@ -49,7 +49,7 @@ class FailureReason(StageReason, status=Status.QUARANTINED):
 
 
 class NoticeReason(StageReason, status=Status.NOTED):
-    """What is noted of a row that goes on."""
+    """Something to know about a row that goes on."""
 
 
 class NotAnalyzed(Reason):
