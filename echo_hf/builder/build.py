@@ -380,7 +380,7 @@ class BuildRun:
         file = self.folder.cache / f"{stage.name}-joined-{result.dataset._fingerprint}.arrow"
         rows, added = result.dataset, dataset
         names = [name for name in self.added_columns if name in dataset.column_names]
-        if stage.name not in STAGES.built_in:
+        if stage.joins:
             result = self._mask_texts(stage, dataset, result)
             added, names = result.dataset, list(stage.adds)
             rows = select_rows(dataset, added, stage.inputs)
@@ -645,6 +645,7 @@ def run_until(
     Raises:
         SourceError: No record is a post.
     """
+    STAGES.check(until)
     config = load_config(config)
     list_stages_through(order_stages(config.stages.plugins), until)
     with open_run(config, runs, **options) as run:

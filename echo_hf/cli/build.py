@@ -25,7 +25,7 @@ from echo_hf.cli.verb import (
     open_progress,
     option,
 )
-from echo_hf.config.stages import BUILT_IN_STAGES
+from echo_hf.config.stages import list_stage_names
 from echo_hf.errors import ConfigError, ReviewError, RunError
 from echo_hf.reasons import Failed, count_unusable
 
@@ -98,9 +98,7 @@ def collect(
 def build(
     config: ConfigArgument,
     until: str | None = choice(
-        None,
-        f"Stop after this stage: {', '.join(BUILT_IN_STAGES)}, or one of another package.",
-        metavar="STAGE",
+        None, f"Stop after this stage: {', '.join(list_stage_names())}.", metavar="STAGE"
     ),
     runs: Runs = None,
     offline: Offline = False,
@@ -320,10 +318,7 @@ def _print_next_step(watch: TerminalProgress, release: Release) -> None:
 def why(
     config: ConfigArgument,
     stage: Annotated[
-        str | None,
-        typer.Argument(
-            help=f"Only this stage: {', '.join(BUILT_IN_STAGES)}, or one of another package."
-        ),
+        str | None, typer.Argument(help=f"Only this stage: {', '.join(list_stage_names())}.")
     ] = None,
     runs: Runs = None,
 ) -> Payload:

@@ -29,3 +29,8 @@ STAGES: Registry[Any, None] = Registry(
 
 
 BUILT_IN_STAGES = tuple(STAGES.built_in)
+
+
+def list_stage_names() -> tuple[str, ...]:
+    """Return the built-in stages in their order, and those of other packages."""
+    return tuple(dict.fromkeys([*BUILT_IN_STAGES, *STAGES.list_names()]))

@@ -83,9 +83,10 @@ class Stage(ABC):
     A subclass is a frozen dataclass: its fields are its parameters, and count in its digest unless
     their metadata say `digest: False`. `register` makes it known by its name.
 
-    One of another package gives of each row that goes on the key and the columns that it adds: all
-    other columns stay as they are, so that `outputs` need not be said. Its reasons are enums of its
-    own that derive from `RejectReason`, `NoticeReason` or `FailureReason` of `echo_hf.reasons`.
+    One that adds columns to samples, or leaves rows out, says which in `adds`, and has no `outputs`
+    of its own: it gives the key of each row that goes on, and its own columns; all others stay as
+    they are. Those of other packages are such stages. Its reasons are an enum of its own, derived
+    from `RejectReason`, `NoticeReason` or `FailureReason` of `echo_hf.reasons`.
 
     Attributes:
         name: The verb on the command line, and the folder of its results.
@@ -93,8 +94,8 @@ class Stage(ABC):
         after: The stage whose rows it reads; null for the first one.
         inputs: The table it reads; further columns are ignored.
         outputs: The table it writes.
-        adds: Columns that a stage of another package adds to samples, whose `content` says if they
-            hold words of posts or images (`post_text`), or nothing of them (`derived`).
+        adds: Columns that it adds to samples, whose `content` says if they hold words of posts or
+            of images (`post_text`), or nothing of them (`derived`).
         Options: Its section of the config; a field of the same name takes an option's value.
         decides: Columns that get their values here, by who decides them: a copy, a rule, a model.
         makes_rows: True when its rows are other things than those it reads.
@@ -108,6 +109,7 @@ class Stage(ABC):
     inputs: ClassVar[Table]
     outputs: ClassVar[Table]
     adds: ClassVar[Mapping[str, Column]] = {}
+    joins: ClassVar[bool] = False  # its columns are joined to the rows that it reads
     Options: ClassVar[type[StageOptions]] = StageOptions
     decides: ClassVar[Mapping[str, Sequence[str]]] = {}
     makes_rows: ClassVar[bool] = False
@@ -120,6 +122,7 @@ class Stage(ABC):
         if is_open and "outputs" not in vars(cls):
             key = {name: cls.inputs.columns[name] for name in cls.inputs.key}
             cls.outputs = dataclasses.replace(cls.inputs, columns={**key, **cls.adds})
+            cls.joins = True
 
     @abstractmethod
     def __call__(self, table: pa.Table) -> pa.Table:

@@ -27,8 +27,9 @@ PLAIN_TYPE = re.compile(
 def load_stage_class(name: str) -> type[Stage]:
     """Return a stage by its name; one of another package is checked."""
     stage: type[Stage] = STAGES.find(name)
-    if name not in STAGES.built_in and (problem := _find_problem(name, stage)):
-        raise StageError(f"stage {name!r} of another package cannot be used: {problem}")
+    is_known = name in STAGES.built_in and not stage.adds
+    if not is_known and (problem := _find_problem(name, stage)):
+        raise StageError(f"stage {name!r} cannot be used: {problem}")
     return stage
 
 
@@ -46,12 +47,11 @@ def _find_problem(name: str, stage: Any) -> str | None:
             return f"its {column!r} has no content, expected 'post_text' or 'derived'"
         if not is_plain(declared.feature):
             return f"its {column!r} is {declared.feature!r}, expected plain values or lists of them"
-    expected = {*getattr(stage, "inputs", SAMPLES).key, *stage.adds}
     checks = {
         "name": (stage.name, name),
         "after": (stage.after or "no stage", stage.after or "the name of a stage"),
         "inputs.name": (stage.inputs.name, SAMPLES.name if stage.adds else stage.inputs.name),
-        "outputs": (sorted(stage.outputs.columns), sorted(expected)),
+        "joins": (stage.joins, True),
     }
     return next(
         (
@@ -86,8 +86,13 @@ def order_stages(plugins: Iterable[str] = ()) -> tuple[str, ...]:
     while pending:
         ordered.append(pending.pop())
         pending += [name for name in reversed(names) if classes[name].after == ordered[-1]]
-    owners = {name: stage for stage in STAGES.built_in for name in classes[stage].outputs.columns}
-    for name in plugins:
+    owners = {
+        column: name
+        for name in STAGES.built_in
+        if not classes[name].joins
+        for column in classes[name].outputs.columns
+    }
+    for name in names:
         stage = classes[name]
         if name not in ordered:
             place = f"stage {name!r} runs after a stage that does not run here"
