@@ -65,7 +65,7 @@ def api_page() -> str:
     for title, module in PARTS:
         lines += [f"## {title}\n", *map(description, public_names(module))]
     lines += [STAGES, "| stage | class | what it does |\n|---|---|---|"]
-    for name, module in REGISTRY.built_in.items():
+    for name, module in REGISTRY.modules.items():
         stage = REGISTRY.find(name)
         about = (stage.__doc__ or "").partition("\n")[0]
         lines.append(f"| `{name}` | `{module}.{stage.__name__}` | {about} |")

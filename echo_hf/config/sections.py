@@ -392,14 +392,14 @@ def extend_stages(sections: Any) -> type[Stages]:
     names = sections.keys() - Stages.model_fields if isinstance(sections, Mapping) else set[Any]()
     fields: dict[str, Any] = {
         name: (options := _get_options(name), Field(default_factory=options))
-        for name in sorted(names & (set(STAGES.list_names()) - STAGES.built_in.keys()))
+        for name in sorted(names & (set(STAGES.list_names()) - STAGES.modules.keys()))
     }
     return create_model("Stages", __base__=Stages, **fields) if fields else Stages
 
 
 def asks_model(stage: str) -> bool:
     """Return whether a stage has an engine, as its options say."""
-    if stage in STAGES.built_in:
+    if stage in STAGES.modules:
         return isinstance(getattr(Stages(), stage, None), ModelStageOptions)
     return issubclass(_get_options(stage), ModelStageOptions)
 

@@ -28,7 +28,7 @@ STAGES: Registry[Any, None] = Registry(
 )
 
 
-BUILT_IN_STAGES = tuple(STAGES.built_in)
+BUILT_IN_STAGES = tuple(STAGES.modules)
 
 
 def list_stage_names() -> tuple[str, ...]:

@@ -22,7 +22,7 @@ BUNDLED = "quickstart"
 
 
 def _check_stage(name: str) -> str:
-    if name in STAGES.built_in and asks_model(name):  # no look at all packages for each line
+    if name in STAGES.modules and asks_model(name):  # no look at all packages for each line
         return name
     asking = [stage for stage in STAGES.list_names() if asks_model(stage)]
     if name not in asking:

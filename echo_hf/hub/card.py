@@ -234,9 +234,9 @@ def describe_type(feature: Any) -> str:
 @cache
 def read_column_origins() -> Mapping[str, tuple[str, tuple[str, ...]]]:
     """Return who decides each column's values, and in which stages, as the stages say."""
-    by_all = dict.fromkeys(("sample_digest", "dehydrated", "provenance"), (BY_RULE, ()))
-    origins: dict[str, tuple[str, tuple[str, ...]]] = {"target": (COPIED, ()), **by_all}
-    for stage in STAGES.built_in:
+    origins: dict[str, tuple[str, tuple[str, ...]]] = {"target": (COPIED, ())}
+    origins |= dict.fromkeys(("sample_digest", "dehydrated", "provenance"), (BY_RULE, ()))
+    for stage in STAGES.modules:
         for maker, columns in STAGES.find(stage).decides.items():
             for column in columns:
                 earlier, stages = origins.get(column, (maker, ()))
@@ -247,11 +247,10 @@ def read_column_origins() -> Mapping[str, tuple[str, tuple[str, ...]]]:
 def describe_maker(facts: ReleaseFacts, column: str) -> str:
     """Describe who decided a column's values in a build with these stages."""
     provenance = facts.provenance
+    maker, stages = read_column_origins().get(column, (BY_RULE, ()))
     if entry := facts.columns.get(column):
         asks = provenance.get(entry.stage, {}).get("engine") is not None
         maker, stages = BY_MODEL if asks else BY_RULE, (entry.stage,)
-    else:
-        maker, stages = read_column_origins()[column]
     ran = [stage for stage in stages if stage in provenance]
     if stages and not ran:
         return f"nobody: this build has no `{'`, `'.join(stages)}`"

@@ -25,10 +25,11 @@ from echo_hf._infra.renamed import make_module_getattr
 from echo_hf._infra.text import one_line
 from echo_hf.config.checks import ANSWERED_BY, IMPORTED, ModelIdentity, Section, Words
 from echo_hf.config.evaluation import EvaluationBase
+from echo_hf.config.rubrics import OVERALL
 from echo_hf.errors import ConfigError, ImageError, RunError
 from echo_hf.images.embedded import read_embedded
 from echo_hf.images.store import check_image
-from echo_hf.judging.rate import OVERALL, PROVENANCE_STAGE
+from echo_hf.judging.rate import PROVENANCE_STAGE
 from echo_hf.judging.run_tables import (
     DEFAULTS,
     MAX_COUNT,

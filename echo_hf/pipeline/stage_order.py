@@ -27,7 +27,7 @@ PLAIN_TYPE = re.compile(
 def load_stage_class(name: str) -> type[Stage]:
     """Return a stage by its name; one of another package is checked."""
     stage: type[Stage] = STAGES.find(name)
-    is_known = name in STAGES.built_in and not stage.adds
+    is_known = name in STAGES.modules and not stage.adds
     if not is_known and (problem := _find_problem(name, stage)):
         raise StageError(f"stage {name!r} cannot be used: {problem}")
     return stage
@@ -80,7 +80,7 @@ def order_stages(plugins: Iterable[str] = ()) -> tuple[str, ...]:
         StageError: One cannot be loaded, runs after a stage that does not run, or adds columns that
             another one has, or that no sample of the release would have.
     """
-    names = (*sorted(plugins), *STAGES.built_in)  # others come before what was there
+    names = (*sorted(plugins), *STAGES.modules)  # others come before what was there
     classes = {name: load_stage_class(name) for name in names}
     ordered, pending = list[str](), [name for name in names if classes[name].after is None]
     while pending:
@@ -88,7 +88,7 @@ def order_stages(plugins: Iterable[str] = ()) -> tuple[str, ...]:
         pending += [name for name in reversed(names) if classes[name].after == ordered[-1]]
     owners = {
         column: name
-        for name in STAGES.built_in
+        for name in STAGES.modules
         if not classes[name].joins
         for column in classes[name].outputs.columns
     }

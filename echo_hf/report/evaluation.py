@@ -22,7 +22,6 @@ from echo_hf.engines.planner import ExpectedCost
 from echo_hf.errors import GenerationError, JudgeError
 from echo_hf.judging.judge import (
     APPLICABILITY,
-    RUBRICS,
     SentImages,
     applicability_question,
     choose_judges,
@@ -257,7 +256,7 @@ def _plan_work(
         applicability, _ = read_applicability(benchmark, folder)
         questions = chain(
             _build_applicability_questions(config, to_rate.tasks, sent),
-            rating_questions(config, judges, RUBRICS, to_rate, applicability, sent),
+            rating_questions(config, judges, None, to_rate, applicability, sent),
         )
         has_pending = any(plan.todo for plan in summary.plans)
         with open_session(folder, engines, budget_usd, watch, again=again) as session:
@@ -312,7 +311,7 @@ def _run_judges(
 
     def build_ratings() -> Iterator[JudgeTask]:
         applicability, _ = read_applicability(get_benchmark(config, folder), folder)
-        return rating_questions(config, judges, RUBRICS, to_rate, applicability, sent)
+        return rating_questions(config, judges, None, to_rate, applicability, sent)
 
     for build_questions, write in (
         (partial(_build_applicability_questions, config, to_rate.tasks, sent), write_applicability),

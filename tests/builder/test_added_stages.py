@@ -136,7 +136,7 @@ class Captions(SampleStage):
 
 
 def forget_stages() -> None:
-    for name in STAGES.entries.keys() - STAGES.built_in:
+    for name in STAGES.entries.keys() - STAGES.modules:
         del STAGES.entries[name]
 
 

@@ -20,7 +20,7 @@ def imported() -> dict[str, Any]:
     """Public names, errors, stages, and what the page for Python lists: contracts of plug-ins."""
     page = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
     places = re.findall(r"^### ([\w.]+)\.(\w+)$", page, re.M)
-    places += [(stage.__module__, stage.__name__) for stage in map(STAGES.find, STAGES.built_in)]
+    places += [(stage.__module__, stage.__name__) for stage in map(STAGES.find, STAGES.modules)]
     places += [(errors.__name__, name) for name in vars(errors) if name.endswith("Error")]
     for part in (echo_hf, echo_hf.metrics, echo_hf.scores):
         places += [(part.__name__, name) for name in part.__all__]
