@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import ClassVar
 
 
 class Reason(StrEnum):
@@ -26,6 +27,29 @@ class Status(StrEnum):
     REJECTED = "rejected"
     QUARANTINED = "quarantined"
     NOTED = "noted"
+
+
+class StageReason(Reason):
+    """A reason that a stage gives for a row; its kind tells how the row is counted."""
+
+    status: ClassVar[Status]
+
+    def __init_subclass__(cls, status: Status | None = None) -> None:
+        """Set the status of a kind; an enum of the kind has the same."""
+        super().__init_subclass__()
+        cls.status = status or cls.status
+
+
+class RejectReason(StageReason, status=Status.REJECTED):
+    """Why a row does not go on; it is kept among the rejects."""
+
+
+class FailureReason(StageReason, status=Status.QUARANTINED):
+    """Why a model call gave no answer: the row is kept in quarantine, and tried again."""
+
+
+class NoticeReason(StageReason, status=Status.NOTED):
+    """Something to know about a row that goes on."""
 
 
 class NotAnalyzed(Reason):
@@ -178,7 +202,7 @@ class RefreshEnd(Reason):
     LATER = "later", "the platform wants to be left alone for long; come back then"
 
 
-class Unfetched(Reason):
+class Unfetched(NoticeReason):
     """Why the image of an address is not there."""
 
     NOT_REQUESTED = "not_requested", "it was not requested: fetching is off, or the run is offline"
@@ -312,7 +336,7 @@ class Review(Reason):
     SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
 
 
-class Doubt(Reason):
+class Doubt(NoticeReason):
     """Why a sample may not be the task that it seems to be: the values of `doubts`."""
 
     LACKS_INPUT = "lacks_input", "it starts from an image that came with it; none is there"
@@ -334,7 +358,7 @@ class NotGold(Reason):
     IN_SCREENSHOT = "in_screenshot", "a screenshot without a layout: gold has no images of it"
 
 
-class Reject(Reason):
+class Reject(RejectReason):
     """Why a row does not go on; its input row is kept in `rejects`."""
 
     NOT_JSON = "not_json", "the line or file is not valid JSON"
@@ -355,7 +379,7 @@ class Reject(Reason):
     DUPLICATE_OF = "duplicate_of", "equal prompt and inputs; the detail names the sample that stays"
 
 
-class Failed(Reason):
+class Failed(FailureReason):
     """Why a model call gave no answer; its row is kept in `quarantine` and tried again."""
 
     NEEDS_MODEL = "needs_model", "an engine without a model has no answer; run it with one"
@@ -387,7 +411,7 @@ def count_unusable(counts: Mapping[str, int]) -> int:
     return sum(counts.get(reason, 0) for reason in UNUSABLE)
 
 
-class Notice(Reason):
+class Notice(NoticeReason):
     """Notices about a row that goes on."""
 
     FORGOTTEN = "forgotten", "a post whose removal was asked for; nothing of it is taken in"
@@ -478,9 +502,9 @@ FOR_ANALYSIS = frozenset(
     }
 )
 
-# The meaning of each reason that a stage may give.
-STAGE_MEANINGS = {
-    str(reason): reason.meaning
-    for kind in (Reject, Failed, Notice, Doubt, Unfetched)
-    for reason in kind
-}
+
+def find_meaning(value: str) -> str:
+    """Return the meaning of a reason that a stage gave; empty where none that is loaded has it."""
+    kinds = [kind for family in StageReason.__subclasses__() for kind in family.__subclasses__()]
+    meanings = {reason.value: reason.meaning for kind in kinds for reason in kind}
+    return meanings.get(value, "")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -107,15 +107,21 @@ def take_rows(table: pa.Table, positions: npt.NDArray[np.integer[Any]]) -> pa.Ta
     return rows if order is None else rows.take(pa.array(np.argsort(order, kind="stable")))
 
 
+POST_TEXT, DERIVED = "post_text", "derived"
+
+
 class Column(NamedTuple):
     """A column's type, its meaning, and its type in a release where that differs.
 
-    Only images have another: a run names them by digest, a release holds them.
+    Only images have another: a run names them by digest, a release holds them. A column that a
+    plug-in adds says what it holds: `post_text`, words of posts or of images, which are masked and
+    left out as those are; or `derived`, what says nothing of them.
     """
 
     feature: Any
     meaning: str
     released: Any = None
+    content: Literal["post_text", "derived"] | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,9 @@ class Table:
         return Features(
             {name: column.released or column.feature for name, column in self.columns.items()}
         )
+
+    def add_columns(self, columns: Mapping[str, Column]) -> Table:
+        return replace(self, columns={**self.columns, **columns}) if columns else self
 
     def make_empty(self) -> pa.Table:
         return self.schema.empty_table()

@@ -12,20 +12,22 @@ from typing import Any
 from pydantic import BaseModel
 
 import echo_hf
-from echo_hf.builder.steps import STEPS, load_stage_class
+from echo_hf.config.stages import STAGES as REGISTRY
 
 INTRODUCTION = """# Python
 
 Made by `scripts/write_docs.py` from signatures and docstrings: `help()` says the same.
 Errors that a user can cause derive from `EchoError`.
 """
-STAGES = (
-    "## Stages\n\nThe values of `echo_hf.builder.steps.STEPS`, in the order in which they run.\n"
-)
+STAGES = """## Stages
+
+The built-in ones, in the order in which they run; `echo_hf.pipeline.stage.register` adds others.
+"""
 PLUGINS = """## Plug-ins
 
 A package brings its own by an entry point of the group `echo_hf.engines`, `echo_hf.sources`,
-`echo_hf.platforms`, `echo_hf.systems`, `echo_hf.metrics`, `echo_hf.readers` or `echo_hf.exports`.
+`echo_hf.platforms`, `echo_hf.sites`, `echo_hf.stages`, `echo_hf.systems`, `echo_hf.metrics`,
+`echo_hf.rubrics`, `echo_hf.readers` or `echo_hf.exports`; `echo-hf plugins` lists what is there.
 In a script, the `register` of the same module does, and of the last two that of `READERS` and
 `FORMATS`. A metric is a subclass of `echo_hf.metrics.Metric`.
 """
@@ -38,6 +40,7 @@ PLUGIN_NAMES = (
     "echo_hf.collect.sources.base.register",
     "echo_hf.collect.platforms.base.Platform",
     "echo_hf.collect.platforms.base.PostChecker",
+    "echo_hf.pipeline.stage.register",
     "echo_hf.systems.base.System",
     "echo_hf.systems.base.Task",
     "echo_hf.systems.base.GenerationResult",
@@ -63,9 +66,10 @@ def api_page() -> str:
     for title, module in PARTS:
         lines += [f"## {title}\n", *map(description, public_names(module))]
     lines += [STAGES, "| stage | class | what it does |\n|---|---|---|"]
-    for stage, place in STEPS.items():
-        about = (load_stage_class(stage).__doc__ or "").partition("\n")[0]
-        lines.append(f"| `{stage}` | `{place.replace(':', '.')}` | {about} |")
+    for name, module in REGISTRY.modules.items():
+        stage = REGISTRY.find(name)
+        about = (stage.__doc__ or "").partition("\n")[0]
+        lines.append(f"| `{name}` | `{module}.{stage.__name__}` | {about} |")
     lines += ["", PLUGINS, *map(description, PLUGIN_NAMES)]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -16,13 +16,13 @@ from datasets import Dataset
 
 from echo_hf import prompts
 from echo_hf.builder.build import run_until
-from echo_hf.builder.steps import STAGES as BUILD
 from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.download import Download
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.loading import load_config
 from echo_hf.config.sections import PostsSource, Target
+from echo_hf.config.stages import BUILT_IN_STAGES as BUILD
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.privacy import AuthorKey, Privacy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,7 +17,13 @@ from echo_hf.config.sections import Hazard
 from echo_hf.errors import EchoError, MissingExtraError, unknown
 from echo_hf.reasons import Reason, Status
 
-LISTS: list[Any] = [one for one in Reason.__subclasses__() if one.__module__ == reasons.__name__]
+
+def enums_of(kind: type[Reason]) -> Iterator[Any]:
+    for one in kind.__subclasses__():
+        yield from enums_of(one) if not list(one) else [one]
+
+
+LISTS: list[Any] = [one for one in enums_of(Reason) if one.__module__ == reasons.__name__]
 EVERY: list[Reason] = [reason for kind in LISTS for reason in kind]
 
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.builder.steps import STAGES as ALL_STAGES
-from echo_hf.builder.steps import load_stage_class
 from echo_hf.config.sections import Target
+from echo_hf.config.stages import BUILT_IN_STAGES as ALL_STAGES
 from echo_hf.pipeline.answer_store import compute_request_keys
 from echo_hf.pipeline.stage import ModelStage
+from echo_hf.pipeline.stage_order import load_stage_class
 from echo_hf.prompts import fill_prompt, load_prompt, quote_as_data
 from tests.golden_requests import FOLDER, OTHERS, STAGES, golden_requests, rendered
 

@@ -9,9 +9,10 @@ import logging
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ import pyarrow.parquet as pq
 from datasets import Dataset, concatenate_datasets
 
 from echo_hf.builder.replay import ReplayedRelease, import_answers, open_replay
-from echo_hf.builder.steps import STAGES, list_stages_through, load_stage_class
 from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.crawl import count_open
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE, digest_pages
@@ -39,12 +39,14 @@ from echo_hf.collect.urls import restricted_platforms
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Shard
+from echo_hf.config.stages import STAGES
+from echo_hf.curate.privacy import Privacy
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS, RELEASE_CONFIGS
 from echo_hf.engines.base import Engine, RunEngines, abstains, check_installed, check_vision
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import ReleaseError, RunError, SourceError
-from echo_hf.hub.facts import ReleaseFacts, count_failed_calls, count_samples
+from echo_hf.hub.facts import ColumnEntry, ReleaseFacts, count_failed_calls, count_samples
 from echo_hf.hub.manifest import FORMAT_VERSION, get_version
 from echo_hf.hub.release import Release, is_complete, read_release, write_release
 from echo_hf.hub.responses import write_responses
@@ -56,11 +58,33 @@ from echo_hf.pipeline.result import ISSUE_COLUMNS, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.runner import LOCAL, Runner, make_runner
 from echo_hf.pipeline.runs import open_run_folder
-from echo_hf.pipeline.stage import ModelStage, Stage, compute_fingerprint, join_digests, table_bytes
+from echo_hf.pipeline.stage import (
+    BATCH_ROWS,
+    ModelStage,
+    Stage,
+    compute_fingerprint,
+    issue_rows,
+    join_digests,
+    table_bytes,
+)
+from echo_hf.pipeline.stage_order import (
+    join_columns,
+    list_stages_through,
+    load_stage_class,
+    order_stages,
+    select_rows,
+)
 from echo_hf.pipeline.stage_runner import iterate_keyed_requests, run_stage
-from echo_hf.reasons import FOR_ANALYSIS, STAGE_MEANINGS, Failed, LeftOut
+from echo_hf.reasons import FOR_ANALYSIS, Failed, LeftOut, find_meaning
 from echo_hf.samples.threads import find_roots
-from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, arrow_rows, remap_dataset
+from echo_hf.tables import (
+    POST_TEXT,
+    PRIMARY_POST_COLUMNS,
+    SAMPLES,
+    arrow_batches,
+    arrow_rows,
+    remap_dataset,
+)
 
 logger = logging.getLogger(__name__)
 FETCH_STAGE = "download"
@@ -80,18 +104,34 @@ class BuildRun:
     runner: Runner = LOCAL
     again: bool = False  # asks again where a stored answer cannot be used
     keep_going: bool = False  # goes on where no answer of a stage can be used
+    samples_in_context: Dataset | None = field(default=None, init=False, repr=False)
+
+    @cached_property
+    def stages(self) -> tuple[str, ...]:
+        """The names of all stages, in the order in which they run."""
+        return order_stages(self.config.stages.plugins)
+
+    @cached_property
+    def added_columns(self) -> dict[str, ColumnEntry]:
+        """The columns of samples that stages of other packages add, by their names."""
+        return {
+            name: ColumnEntry.from_column(stage, column)
+            for stage in self.stages
+            for name, column in load_stage_class(stage).adds.items()
+        }
 
     def results(self, until: str) -> Iterator[StageResult]:
         """Run the stages in order, each saved before the next begins."""
         asked_engines: dict[str, EngineChoice] = {}
         image_engines = list[tuple[str, Engine]]()
-        shard, last = self.config.shard, last_model_stage(self.config)
-        if shard and until not in list_stages_through(last):
+        shard = self.config.shard
+        if shard and until not in list_asking_stages(self.config):
             raise RunError(
                 f"{self.config.name!r} is a part of {shard.of!r} and has no release: --shard "
                 f"{shard} goes on with it, `echo-hf merge` makes one of all parts"
             )
-        for name in list_stages_through(until):  # check all stages before any work is done
+        through = list_stages_through(self.stages, until)
+        for name in through:  # check all stages before any work is done
             stage, engine = self.stage(name), self.engine(name)
             runs_here = not isinstance(engine, PooledEngine)
             key, asks = self.config.stages.get_engine(name), not (self.offline or self.replay)
@@ -106,7 +146,7 @@ class BuildRun:
         for name, engine in image_engines:
             check_vision(engine, f"stage {name!r}")
         result: StageResult | None = None
-        for name in list_stages_through(until):
+        for name in through:
             if result is None:
                 result = self._collect()
             else:
@@ -117,6 +157,8 @@ class BuildRun:
                 rejects=remap_dataset(result.rejects),
                 quarantine=remap_dataset(result.quarantine),
             )
+            if "context" in result.dataset.column_names:
+                self.samples_in_context = result.dataset
             logger.info("%s", result.stats, extra=ALREADY_REPORTED)
             self.watch.report_result(result)
             yield result
@@ -130,7 +172,7 @@ class BuildRun:
     ) -> Release:
         """Write the release from the results of all stages, unless it is there already."""
         split_samples = add_post_columns(results[-1].dataset, results[0].dataset)
-        samples = split_release(split_samples)
+        samples = split_release(split_samples, self.added_columns)
         if not any(len(samples[name]) for name in BENCHMARKS):
             other = len(samples[ANALYSIS])
             others = f" of the benchmark, {other:,} are for analysis alone" if other else ""
@@ -164,7 +206,8 @@ class BuildRun:
         if not unchanged or not is_complete(self.folder.release):
             built_mark.unlink(missing_ok=True)
             # Recorded before samples leave the stages, so that a takedown finds all.
-            reviewed = arrow_rows(results[-2].dataset, ["id", "post_urls"])
+            before_splits = results[self.stages.index("splits") - 1]
+            reviewed = arrow_rows(before_splits.dataset, ["id", "post_urls"])
             record_origins(self.folder.root / ORIGINS_FILE, [reviewed])
             configs = {**samples, **tables.configs}
             if self._strips:
@@ -195,12 +238,20 @@ class BuildRun:
     def describe(self, name: str) -> dict[str, Any]:
         """Return what decides a stage's result now, as plain JSON values; nothing is run."""
         if name != "collect":
-            return describe_stage(self.stage(name), self.engine(name))
+            return self._describe_stage(self.stage(name), self.engine(name))
         description = {"read": self.stage("collect").describe(), "merge": PostMerge().describe()}
         if shard := self.config.shard:
             description["shard"] = shard.model_dump()
         files = describe_files(self.config, self.folder.root / CRAWL_LEDGER_FILE)
         return {**description, "files": files}
+
+    def _describe_stage(self, stage: Stage, engine: Engine | None) -> dict[str, Any]:
+        description = describe_stage(stage, engine)
+        if list_texts(stage):
+            privacy = describe_stage(self.stage("privacy"), None)
+            masking = {name: privacy[name] for name in ("version", "parameters", "libraries")}
+            description |= {"masking": masking, "authors": privacy["authors"]}
+        return description
 
     @property
     def _strips(self) -> bool:
@@ -293,7 +344,7 @@ class BuildRun:
         started, asks = time.perf_counter(), not (self.offline or self.replay)
         stage = self.stage(name).prepared(dataset, offline=self.offline, watch=self.watch)
         engine = self.engine(name)
-        stage_description, recalled = describe_stage(stage, engine), None
+        stage_description, recalled = self._describe_stage(stage, engine), None
         with closing(self.folder.open_store()) if engine else nullcontext() as store:
             # `store is not None`, since an empty store is false.
             if isinstance(stage, ModelStage) and engine and store is not None and engine.stored:
@@ -318,10 +369,49 @@ class BuildRun:
                 ),
                 runner=self.runner,
             )
+        result = self._join_columns(stage, dataset, result)
         result.stats.fill = recalled or result.stats.fill
         result.stats.seconds = time.perf_counter() - started
         self._save(result, stage_description, dataset._fingerprint)
         return result
+
+    def _join_columns(self, stage: Stage, dataset: Dataset, result: StageResult) -> StageResult:
+        """Add the columns of stages of other packages to the rows that a stage kept."""
+        file = self.folder.cache / f"{stage.name}-joined-{result.dataset._fingerprint}.arrow"
+        rows, added = result.dataset, dataset
+        names = [name for name in self.added_columns if name in dataset.column_names]
+        if stage.joins:
+            result = self._mask_texts(stage, dataset, result)
+            added, names = result.dataset, list(stage.adds)
+            rows = select_rows(dataset, added, stage.inputs)
+        if names:
+            rows = join_columns(rows, added, names, stage.inputs, file)
+        return replace(result, dataset=rows)
+
+    def _mask_texts(self, stage: Stage, dataset: Dataset, result: StageResult) -> StageResult:
+        """Mask personal data in the texts of a stage of another package, as privacy does."""
+        privacy, texts = self.stage("privacy"), list_texts(stage)
+        samples = dataset if "context" in dataset.column_names else self.samples_in_context
+        if not texts or not isinstance(privacy, Privacy) or samples is None:
+            return result
+        names = {
+            row["id"]: [post["author"] for post in row["context"]]
+            for rows in arrow_batches(samples, BATCH_ROWS, ["id", "context"])
+            for row in rows.to_pylist()
+        }
+        table, issues = privacy.mask_columns(arrow_rows(result.dataset), texts, names)
+        fingerprint = join_digests(result.dataset._fingerprint, privacy.digest())
+        noted = Counter(result.stats.noted) + Counter(str(issue.reason) for issue in issues)
+        columns = result.notices.column_names
+        masks = issue_rows(stage.outputs, issues).select(columns)
+        notices = pa.concat_tables([arrow_rows(result.notices), masks], promote_options="default")
+        stats = replace(result.stats, noted=dict(sorted(noted.items())))
+        return replace(
+            result,
+            dataset=Dataset(table, fingerprint=fingerprint),
+            notices=Dataset(notices, fingerprint=fingerprint),
+            stats=stats,
+        )
 
     def _save(self, result: StageResult, describe: Mapping[str, Any], read: str) -> None:
         record = StageRecord(result.stats.stage, describe, read, result.dataset._fingerprint)
@@ -332,7 +422,7 @@ class BuildRun:
     def _write_responses(self, results: Sequence[StageResult]) -> dict[str, Mapping[str, int]]:
         with closing(self.folder.open_store()) as store:
             inputs = [result.dataset for result in results]
-            stages = ((self.stage(name), self.engine(name)) for name in STAGES[1:])
+            stages = ((self.stage(name), self.engine(name)) for name in self.stages[1:])
             requests = iterate_keyed_requests(stages, inputs, store)
             restricted = restricted_platforms() - set(self.config.rights)
             written = write_responses(
@@ -351,7 +441,7 @@ class BuildRun:
         left_out: Mapping[str, Mapping[str, int]],
     ) -> ReleaseFacts:
         posts, provenance = results[0].dataset, dict[str, dict[str, Any]]()
-        for name in STAGES:
+        for name in self.stages:
             if (record := self.folder.read_record(name)) is not None:
                 prompt = record.describe.get("prompt")
                 provenance[name] = {
@@ -377,6 +467,7 @@ class BuildRun:
             metadata_stripper=STRIPPER if self._strips else None,
             measured=count_samples(samples, posts),
             left_out=left_out,
+            columns=self.added_columns,
             failed={
                 result.stats.stage: count_failed_calls(result)
                 for result in results
@@ -393,9 +484,11 @@ def select_shard(root: str, count: int) -> int:
     return int(tombstone_hash[0] if tombstone_hash else hash_url(root), 16) % count
 
 
-def last_model_stage(config: Config) -> str:
-    """Return the last stage that asks a model, or fetches images."""
-    return [name for name in STAGES if name == FETCH_STAGE or config.stages.get_engine(name)][-1]
+def list_asking_stages(config: Config) -> tuple[str, ...]:
+    """Return the stages through the last one that asks a model, or fetches images."""
+    stages = order_stages(config.stages.plugins)
+    asking = [name for name in stages if name == FETCH_STAGE or config.stages.get_engine(name)]
+    return list_stages_through(stages, asking[-1])
 
 
 def describe_stage(stage: Stage, engine: Engine | None) -> dict[str, Any]:
@@ -418,10 +511,15 @@ def add_post_columns(samples: Dataset, posts: Dataset) -> Dataset:
     return Dataset(table, fingerprint=join_digests(samples._fingerprint, content))
 
 
-def split_release(samples: Dataset) -> dict[str, Dataset]:
+def list_texts(stage: Stage) -> list[str]:
+    """Return the columns with words of posts or of images that a stage adds to samples."""
+    return [name for name, column in stage.adds.items() if column.content == POST_TEXT]
+
+
+def split_release(samples: Dataset, added: Iterable[str] = ()) -> dict[str, Dataset]:
     """Return the samples of each split of the release, without the column that names splits."""
     splits_of_sample = arrow_rows(samples, ["splits"])["splits"].to_pylist()
-    columns = samples.select_columns(list(SAMPLES.columns))
+    columns = samples.select_columns([*SAMPLES.columns, *added])
     return {
         name: columns.select([row for row, splits in enumerate(splits_of_sample) if name in splits])
         for name in RELEASE_CONFIGS
@@ -452,7 +550,7 @@ def summarize_reasons(results: Sequence[StageResult]) -> str:
         rows = {(reason, parents) for reason, parents in rows if reason in FOR_ANALYSIS}
         counts.update((stage, reason) for reason, _ in rows)
     sentences = [
-        f"{count:,} {reason} in {stage} ({STAGE_MEANINGS.get(reason, reason)})"
+        f"{count:,} {reason} in {stage} ({find_meaning(reason) or reason})"
         for (stage, reason), count in counts.most_common(MAX_REASONS)
     ]
     return "; ".join(sentences) or "no row was left out"
@@ -535,7 +633,7 @@ def build(
     options: dict[str, Any] = {"offline": offline, "responses": responses, "runner": runner}
     options |= {"again": again, "keep_going": keep_going, "watch": watch}
     with open_run(config, runs, **options) as run:
-        results = list(run.results(STAGES[-1]))
+        results = list(run.results(run.stages[-1]))
         return run.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
 
@@ -547,7 +645,9 @@ def run_until(
     Raises:
         SourceError: No record is a post.
     """
-    list_stages_through(until)
+    STAGES.check(until)
+    config = load_config(config)
+    list_stages_through(order_stages(config.stages.plugins), until)
     with open_run(config, runs, **options) as run:
         results = list(run.results(until))
         collected = results[0]
@@ -555,7 +655,7 @@ def run_until(
             reasons = summarize_reasons(results[:1])
             raise SourceError(
                 f"no post in {collected.stats.rows_in:,} records: {reasons}. Fix the posts or "
-                f"their `source`; {str(run.folder.stage_folder(STAGES[0]))!r} holds all"
+                f"their `source`; {str(run.folder.stage_folder(run.stages[0]))!r} holds all"
             )
         return results
 

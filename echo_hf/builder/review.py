@@ -37,6 +37,7 @@ from echo_hf.curate.privacy import CLEANED_SAMPLES, replace_with_cleaned
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError, RunError, unknown
 from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.stage_order import load_stage_class
 from echo_hf.reasons import Doubt, Notice, Reject, Status
 from echo_hf.samples.boxes import REPAIRED_NOTICES, Convention
 from echo_hf.samples.extract import TRASH
@@ -44,9 +45,6 @@ from echo_hf.samples.held_boxes import StoredBoxes
 from echo_hf.samples.spans import squeeze
 from echo_hf.tables import SAMPLES, Row
 
-REVIEWED_STAGE = "privacy"  # the stage whose samples are reviewed
-CONTEXT_STAGE = "safety"  # the last stage whose samples have their posts
-NOTICE_STAGES = ("roles", "screenshots", "feedback", "safety", "privacy")
 DECISIONS = get_args(DecisionKind)
 SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
 MANY_INPUTS = 5
@@ -85,26 +83,37 @@ class ReviewCase:
     context: Sequence[Row] = ()
     notices: Sequence[tuple[str, str | None]] = ()
     taken: frozenset[str] = field(default=frozenset(), repr=False)
+    added: Sequence[str] = ()  # columns of stages of other packages
 
 
 def read_built_samples(run: BuildRun) -> pa.Table:
     """Read the samples of the last build, before the draw."""
-    file = find_complete(run.folder.stage_folder(REVIEWED_STAGE)) / "kept.parquet"
+    file = find_complete(run.folder.stage_folder(_list_reviewed(run)[-1])) / "kept.parquet"
     if not file.exists():
         raise RunError(
             f"{str(run.folder.root)!r} has no samples to review: run `echo-hf build` first"
         )
     names = pq.read_schema(file).names
-    table = pq.read_table(file, columns=[name for name in CLEANED_SAMPLES.columns if name in names])
+    known = (*CLEANED_SAMPLES.columns, *run.added_columns)
+    table = pq.read_table(file, columns=[name for name in known if name in names])
     # A table of an earlier version lacks columns.
     return pa.concat_tables([SAMPLES.make_empty(), table], promote_options="default")
 
 
+def _list_reviewed(run: BuildRun) -> list[str]:
+    """Return the stages of samples before the draw; those of the last one are reviewed."""
+    before_draw = run.stages[: run.stages.index(Splits.name)]
+    return [name for name in before_draw if load_stage_class(name).inputs.key == SAMPLES.key]
+
+
 def read_cases(run: BuildRun) -> dict[str, ReviewCase]:
     table = read_built_samples(run)
-    contexts = {row["id"]: row["context"] for row in _read(run, CONTEXT_STAGE, "id", "context")}
+    stages = _list_reviewed(run)
+    tables = {name: load_stage_class(name).outputs.columns for name in stages}
+    with_posts = [name for name, columns in tables.items() if "context" in columns][-1]
+    contexts = {row["id"]: row["context"] for row in _read(run, with_posts, "id", "context")}
     notices: dict[str, list[tuple[str, str | None]]] = {}
-    for stage in NOTICE_STAGES:
+    for stage in stages:
         for row in _read(run, stage, "_parent", "_reason", "_detail", part="notices"):
             for name in row["_parent"]:
                 notices.setdefault(name, []).append((row["_reason"], row["_detail"]))
@@ -121,7 +130,9 @@ def read_cases(run: BuildRun) -> dict[str, ReviewCase]:
         context_digests = {image["sha256"] for post in context for image in post["pictures"] or ()}
         digests = context_digests.union(sample_images(row))
         taken = frozenset(digest for digest in digests if owners.get(digest, set()) - {row["id"]})
-        cases[row["id"]] = ReviewCase(row, context, notices.get(row["id"], ()), taken)
+        cases[row["id"]] = ReviewCase(
+            row, context, notices.get(row["id"], ()), taken, tuple(run.added_columns)
+        )
     return cases
 
 

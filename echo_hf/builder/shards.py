@@ -13,9 +13,8 @@ from datasets import Dataset
 
 from echo_hf._infra.atomic import replace_file
 from echo_hf._infra.sqlite import check_checkpointed
-from echo_hf.builder.build import FETCH_STAGE, BuildRun, last_model_stage, open_run
+from echo_hf.builder.build import FETCH_STAGE, BuildRun, list_asking_stages, open_run
 from echo_hf.builder.replay import ReplayEngine
-from echo_hf.builder.steps import STAGES, list_stages_through
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE
 from echo_hf.collect.download import Download
 from echo_hf.collect.fetch import FETCH_LEDGER_FILE, FetchLedger
@@ -31,7 +30,6 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.tables import arrow_rows
 
 DONE_FILE = "shard.done"
-STAGE_BEFORE_FETCH = STAGES[STAGES.index(FETCH_STAGE) - 1]
 
 
 def build_shard(
@@ -57,7 +55,7 @@ def build_shard(
                 shutil.copyfile(crawl_ledger, partial)
         known_hashes = read_tombstones(whole / TOMBSTONES_FILE).hashes
         add_tombstones(run.folder.root / TOMBSTONES_FILE, known_hashes)
-        results = list(_run_and_take(run, last_model_stage(config), [RunFolder(whole)]))
+        results = list(_run_and_take(run, list_asking_stages(config)[-1], [RunFolder(whole)]))
         done.touch()
     return run.folder, results
 
@@ -132,7 +130,7 @@ def merge(
                     f"{str(run.folder.root)!r}: run `echo-hf forget` on the config of the whole too"
                 )
         with _ReplayEngines(config.engines, signatures) as run.engines:
-            results = list(_run_and_take(run, STAGES[-1], folders))
+            results = list(_run_and_take(run, run.stages[-1], folders))
             list(map(_open_shard, shards))  # check that no shard was restarted meanwhile
             return run.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
@@ -145,7 +143,7 @@ def _open_shard(place: Path | str) -> tuple[Config, Shard, RunFolder]:
             f"{str(place)!r} is no shard: expected the folders that `echo-hf build CONFIG --shard "
             "I/N` has made, such as runs/*.shard-*-of-4"
         )
-    stages = list_stages_through(last_model_stage(config))
+    stages = list_asking_stages(config)
     if not (folder.root / DONE_FILE).exists() or None in map(folder.read_record, stages):
         raise RunError(
             f"{str(place)!r} has not ended: run `echo-hf build {folder.root / 'config.yaml'} "
@@ -158,7 +156,7 @@ def _read_signatures(config: Config, folders: Sequence[RunFolder]) -> dict[str, 
     """Return the signature of each engine by its name, which all shards must agree on."""
     signatures: dict[str, tuple[Mapping[str, Any], RunFolder]] = {}
     for folder in folders:
-        for stage in list_stages_through(last_model_stage(config)):
+        for stage in list_asking_stages(config):
             name, record = config.stages.get_engine(stage), folder.read_record(stage)
             if name is None or record is None:
                 continue
@@ -186,10 +184,11 @@ class _ReplayEngines(RunEngines):
 
 def _run_and_take(run: BuildRun, until: str, places: Sequence[RunFolder]) -> Iterator[StageResult]:
     """Run the stages, taking over what other runs know of the posts before anything is asked."""
+    before_fetch = run.stages[run.stages.index(FETCH_STAGE) - 1]
     for result in run.results(until):
         if result.stats.stage == "collect":
             _take_answers(run, result.dataset, places)
-        elif result.stats.stage == STAGE_BEFORE_FETCH:
+        if result.stats.stage == before_fetch:
             _take_images(run, result.dataset, places)
         yield result
 

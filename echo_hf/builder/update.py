@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from datasets import Dataset
 
 from echo_hf._infra.atomic import find_complete, replace_folder
-from echo_hf.builder.build import BuildRun, last_model_stage, open_run
-from echo_hf.builder.steps import STAGES, list_stages_through
+from echo_hf.builder.build import BuildRun, list_asking_stages, open_run
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE
 from echo_hf.collect.records import read_records
 from echo_hf.config.loading import Config
@@ -37,6 +36,7 @@ from echo_hf.pipeline.batch_inference import plan_requests
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import ModelStage
+from echo_hf.pipeline.stage_order import list_stages_through
 from echo_hf.pipeline.trial import Trial, send_trial, take_requests
 
 BACKUP_FOLDER = "release-before"
@@ -79,7 +79,7 @@ def update(
     """Build a benchmark from the current posts, and keep the release before it."""
     options: dict[str, Any] = {"offline": offline, "again": again, "keep_going": keep_going}
     with open_run(config, runs, **options, runner=runner, watch=watch) as run:
-        results, folder = list(run.results(STAGES[-1])), run.folder
+        results, folder = list(run.results(run.stages[-1])), run.folder
         # A complete copy is from a killed update, and is still the previous release.
         backup, previous = folder.cache / BACKUP_FOLDER, None
         if not is_complete(backup):
@@ -116,35 +116,37 @@ class StageDifference(NamedTuple):
     field: str  # a path such as `engine.model`; `files` and a name; `result` where there is none
     before: str  # as JSON, or how long it is
     now: str
+    extent: str  # which stages run again
 
     @property
     def sentence(self) -> str:
         """The change, and how many stages run again, in one line."""
-        count = len(STAGES) - STAGES.index(self.stage)
-        anew = f"{count} stages, from {self.stage!r} on" if count > 1 else f"{self.stage!r} alone"
         if self.field == "result":
             change_text = f"{self.stage} has not run yet"
         elif self.field.startswith(f"{FILES_FIELD}."):
             change_text = f"{self.field.removeprefix(f'{FILES_FIELD}.')} changed"
         else:
             change_text = f"{self.stage}: {self.field} changed"
-        return f"{change_text}: {anew if count < len(STAGES) else f'all {count} stages'}"
+        return f"{change_text}: {self.extent}"
 
 
 def explain_changes(run: BuildRun, stage: str | None = None) -> list[StageDifference]:
     """Return what would make stages run again; nothing is run."""
     changes: list[StageDifference] = []
-    last_stage = last_model_stage(run.config) if run.config.shard else STAGES[-1]
-    for name in list_stages_through(stage or last_stage):
+    last_stage = (list_asking_stages(run.config) if run.config.shard else run.stages)[-1]
+    for name in list_stages_through(run.stages, stage or last_stage):
+        count = len(run.stages) - run.stages.index(name)
+        extent = f"{count} stages, from {name!r} on" if count > 1 else f"{name!r} alone"
+        extent = extent if count < len(run.stages) else f"all {count} stages"
         record = run.folder.read_record(name)
         if record is None:
-            changes += [] if changes else [StageDifference(name, "result", "", "")]
+            changes += [] if changes else [StageDifference(name, "result", "", "", extent)]
             continue
         recorded, current = _flatten(record.describe), _flatten(run.describe(name))
         for field in sorted({*recorded, *current}):
             old, new = recorded.get(field), current.get(field)
             if old != new:
-                changes.append(StageDifference(name, field, _format(old), _format(new)))
+                changes.append(StageDifference(name, field, _format(old), _format(new), extent))
     return changes
 
 
@@ -172,10 +174,10 @@ def _format(value: Any) -> str:
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """The calls that one stage will make; `todo` is an estimate where it is not `counted`."""
+    """The calls that one stage will make; `todo` is estimated, or null, where not `counted`."""
 
     stage: str
-    todo: int
+    todo: int | None
     stored: int
     counted: bool  # from the real input
     expected: ExpectedCost
@@ -186,17 +188,17 @@ def plan_build(
 ) -> tuple[int, tuple[PlannedStage, ...]]:
     """Return the number of posts of a build, and what each stage with a model would ask."""
     with open_run(config, runs, writes=False) as run:
-        engine_names = sorted(filter(None, map(run.config.stages.get_engine, STAGES)))
+        engine_names = sorted(filter(None, map(run.config.stages.get_engine, run.stages)))
         check_gpu_memory({name: run.config.engines[name] for name in engine_names})
         changes = explain_changes(run)
-        first_number = STAGES.index(changes[0].stage) if changes else len(STAGES)
+        first_number = run.stages.index(changes[0].stage) if changes else len(run.stages)
         if first_number:
-            posts = pq.read_metadata(_kept_file(run, STAGES[0])).num_rows
+            posts = pq.read_metadata(_kept_file(run, run.stages[0])).num_rows
         else:
             posts = len(read_records(run.config.posts, run.folder.root / CRAWL_LEDGER_FILE))
         planned_stages = [
             _plan_stage(run, name, engine, posts, counted=number == first_number)
-            for number, name in enumerate(STAGES)
+            for number, name in enumerate(run.stages)
             if posts and number >= max(first_number, 1) and (engine := run.engine(name)) is not None
         ]
     return posts, tuple(planned_stages)
@@ -213,14 +215,16 @@ def _plan_stage(
     if not isinstance(stage, ModelStage) or not engine.stored:  # answers that cost nothing
         return PlannedStage(name, 0, 0, counted, NO_WORK)
     if counted:
-        input_path = _kept_file(run, STAGES[STAGES.index(name) - 1])
+        input_path = _kept_file(run, run.stages[run.stages.index(name) - 1])
         dataset = Dataset.from_parquet(input_path, cache_dir=str(run.folder.cache))
         with closing(run.folder.open_store()) as store:
             stage = stage.prepared(dataset, offline=True, watch=run.watch)
             request_plan = plan_requests(stage, dataset, engine, store)
         expected = estimate_calls(engine, request_plan)
         return PlannedStage(name, request_plan.calls, request_plan.stored, True, expected)
-    share = read_price_list()["stages"][name]
+    share = read_price_list()["stages"].get(name)
+    if share is None:  # of another package
+        return PlannedStage(name, None, 0, False, ExpectedCost())
     calls = round(posts * share["calls"])
     images = round(calls * share["images"])
     tokens = calls * share["text"] + images * TOKENS_PER_IMAGE
@@ -238,11 +242,11 @@ def _plan_stage(
 
 def try_stage(config: Config | Path | str, name: str, *, runs: Path | str | None = None) -> Trial:
     """Send the first request of a stage, and store nothing of it."""
-    earlier = list_stages_through(name)[:-1]
     with open_run(config, runs, writes=False) as run:
+        earlier = list_stages_through(run.stages, name)[:-1]
         stage, engine = run.stage(name), run.engine(name)
         if not isinstance(stage, ModelStage) or engine is None:
-            asking = [step for step in STAGES if run.config.stages.get_engine(step)]
+            asking = [step for step in run.stages if run.config.stages.get_engine(step)]
             raise StageError(f"stage {name!r} asks no model: expected {', '.join(asking)}")
         check_installed(run.config.engines[str(run.config.stages.get_engine(name))].kind)
         if stage.sends_images:

@@ -12,7 +12,6 @@ import typer
 
 from echo_hf._infra.console import make_console, say
 from echo_hf._infra.text import pluralize
-from echo_hf.builder.steps import STAGES
 from echo_hf.cli.verb import (
     Again,
     ConfigArgument,
@@ -26,6 +25,7 @@ from echo_hf.cli.verb import (
     open_progress,
     option,
 )
+from echo_hf.config.stages import list_stage_names
 from echo_hf.errors import ConfigError, ReviewError, RunError
 from echo_hf.reasons import Failed, count_unusable
 
@@ -98,7 +98,7 @@ def collect(
 def build(
     config: ConfigArgument,
     until: str | None = choice(
-        None, f"Stop after this stage: {', '.join(STAGES)}.", metavar="STAGE"
+        None, f"Stop after this stage: {', '.join(list_stage_names())}.", metavar="STAGE"
     ),
     runs: Runs = None,
     offline: Offline = False,
@@ -318,7 +318,7 @@ def _print_next_step(watch: TerminalProgress, release: Release) -> None:
 def why(
     config: ConfigArgument,
     stage: Annotated[
-        str | None, typer.Argument(help=f"Only this stage: {', '.join(STAGES)}.")
+        str | None, typer.Argument(help=f"Only this stage: {', '.join(list_stage_names())}.")
     ] = None,
     runs: Runs = None,
 ) -> Payload:
@@ -333,7 +333,9 @@ def why(
     show_changes(console, changes)
     if not changes:
         console.print("every result is up to date: nothing would run")
-    return {"changes": [{**change._asdict(), "sentence": change.sentence} for change in changes]}
+    fields = [dict(zip(change._fields[:-1], change, strict=False)) for change in changes]
+    sentences = [{"sentence": change.sentence} for change in changes]
+    return {"changes": [{**pair[0], **pair[1]} for pair in zip(fields, sentences, strict=True)]}
 
 
 def check_engine(

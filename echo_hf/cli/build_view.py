@@ -141,7 +141,7 @@ def show_changes(console: Console, changes: Sequence[StageDifference]) -> None:
     """Show what changed since stages ran, once for all stages that it changed in."""
     stages: dict[tuple[str, str, str], list[StageDifference]] = {}
     for change in changes:
-        stages.setdefault(change[1:], []).append(change)
+        stages.setdefault(change[1:4], []).append(change)
     by_stages: dict[tuple[str, ...], list[StageDifference]] = {}
     for alike in stages.values():
         by_stages.setdefault(tuple(change.stage for change in alike), []).append(alike[0])

@@ -133,7 +133,9 @@ def show_evaluation_plan(console: Console, plan: Sequence[PlannedWork]) -> None:
 def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
     rows: TableRows = []
     for stage in plan:
-        todo = f"{'' if stage.counted else 'about '}{stage.todo:,}"
+        todo = (
+            f"{'' if stage.counted else 'about '}{stage.todo:,}" if stage.todo is not None else "?"
+        )
         rows.append((Text(stage.stage, "bold"), todo, f"{stage.stored:,}", *_estimate(stage)))
     console.print(make_table("stage", "to ask", "stored", *ESTIMATES, rows=rows))
     show_expected(console, [(stage.stage, stage.expected) for stage in plan])

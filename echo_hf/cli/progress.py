@@ -16,9 +16,9 @@ from rich.text import Text
 
 from echo_hf._infra.console import SEE_MORE, say, say_under
 from echo_hf._infra.text import clean, pluralize
-from echo_hf.builder.steps import STAGES, load_stage_class
+from echo_hf.config.stages import BUILT_IN_STAGES, STAGES
 from echo_hf.pipeline.progress import ALREADY_REPORTED, ProgressListener
-from echo_hf.reasons import STAGE_MEANINGS, Failed, Outcome, count_unusable
+from echo_hf.reasons import Failed, Outcome, count_unusable, find_meaning
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
@@ -122,7 +122,7 @@ class TerminalProgress(ProgressListener):
                 rows = len(select_keys(aside, reason)) or count
                 times = f" ({count:,} times)" if rows < count else ""
                 places = format_reason_places(aside, reason)
-                meaning = f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{places}"
+                meaning = f"{reason}: {find_meaning(reason)}{times}{places}"
                 say_under(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
         if cause:
             say_under(self.console, f"{'':<11}", cause, "yellow")
@@ -152,9 +152,7 @@ class TerminalProgress(ProgressListener):
         """Show the first reasons why rows do not go on; failures are yellow."""
         for loss in losses[:MAX_REASONS]:
             number, _, rows = str(loss).partition(" ")
-            message = (
-                f"{loss.reason}: {STAGE_MEANINGS.get(loss.reason, '')}{format_places(loss.keys)}"
-            )
+            message = f"{loss.reason}: {find_meaning(loss.reason)}{format_places(loss.keys)}"
             style = "yellow" if loss.is_failure else "dim"
             say_under(self.console, f"{number:>9} {rows:<8}", message, style)
         if others := losses[MAX_REASONS:]:
@@ -165,7 +163,8 @@ class TerminalProgress(ProgressListener):
     def list_headlines(self) -> list[str]:
         """Return the sentence of each stage that gives the figures of the paper."""
         by_name = {stage_stats.stage: stage_stats for stage_stats in self.stats}
-        headlines = (load_stage_class(name).headline(by_name) for name in STAGES if name in by_name)
+        known = [STAGES.find(name) for name in by_name if name in STAGES.list_names()]
+        headlines = (stage.headline(by_name) for stage in known)
         return [sentence for sentence in headlines if sentence]
 
     def __enter__(self) -> Self:
@@ -201,7 +200,7 @@ class TerminalProgress(ProgressListener):
 def list_losses(stats: StageStats, aside: Sequence[pa.Table]) -> list[LeftOutRows]:
     """List what a stage rejected or failed on, and damage of the records that are taken in."""
     lost = {**stats.rejected, **stats.quarantined}
-    lost |= stats.noted if stats.stage == STAGES[0] else {}
+    lost |= stats.noted if stats.stage == BUILT_IN_STAGES[0] else {}
     return [LeftOutRows(stats.reads, name, select_keys(aside, name)) for name in lost]
 
 
@@ -215,7 +214,7 @@ def find_commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | Non
     failed_rows = quarantine.filter(pc.equal(quarantine["_reason"], name))
     example = clean(next(iter(failed_rows["_detail"].to_pylist()), None), MAX_ANSWER_CHARACTERS)
     quote = f", such as {example!r}" if example else ""
-    return f"{failed:,} failed, {counts[name]:,} of them {name} ({STAGE_MEANINGS[name]}){quote}"
+    return f"{failed:,} failed, {counts[name]:,} of them {name} ({find_meaning(name)}){quote}"
 
 
 def select_keys(aside: Sequence[pa.Table], reason: str) -> pa.Array:

@@ -185,6 +185,7 @@ def plugins(
     from echo_hf._infra.registry import OWN_PACKAGE
     from echo_hf.collect.sources.base import SOURCES
     from echo_hf.config.collection import PLATFORMS
+    from echo_hf.config.stages import STAGES
     from echo_hf.engines.base import ENGINES
     from echo_hf.judging.imports import READERS
     from echo_hf.report.export import FORMATS
@@ -194,7 +195,7 @@ def plugins(
     if config is not None:
         load_evaluation(config)
     console, members = make_console(), list[dict[str, str]]()
-    for registry in (ENGINES, FORMATS, READERS, PLATFORMS, SOURCES, SYSTEMS):
+    for registry in (ENGINES, FORMATS, READERS, PLATFORMS, SOURCES, STAGES, SYSTEMS):
         kind = registry.group.rpartition(".")[2]
         members += [
             {"kind": kind, "name": name, "from": origin}

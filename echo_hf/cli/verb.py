@@ -24,7 +24,7 @@ from typer.models import ParameterInfo
 from echo_hf import __version__
 from echo_hf._infra.console import DETAILS, make_console, print_json
 from echo_hf._infra.text import clean, strip_controls
-from echo_hf.builder.steps import STAGES
+from echo_hf.config.stages import STAGES
 from echo_hf.errors import EchoError, GenerationError, unknown
 from echo_hf.pipeline.progress import ALREADY_REPORTED, LOG_FILE, RUN_FOLDER_FIELD
 
@@ -133,7 +133,7 @@ class VerbGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command = super().get_command(ctx, cmd_name)
         if command is None and not ctx.resilient_parsing:
-            if cmd_name in STAGES:
+            if cmd_name in STAGES.list_names():
                 hint = f"a stage runs with `echo-hf build CONFIG --until {cmd_name}`"
                 raise EchoError(f"unknown command {cmd_name!r}: {hint}")
             raise EchoError(unknown("command", cmd_name, self.commands))

@@ -24,16 +24,18 @@ from echo_hf.collect.urls import is_restricted, name_platform, platform_of, post
 from echo_hf.errors import ImageError
 from echo_hf.images.store import MAX_IMAGE_BYTES, ImageStore
 from echo_hf.pipeline.stage import (
+    COPIED,
     RowIssue,
     Stage,
     issue_rows,
     keep_rows,
     order_rows,
     parent_lists,
+    register,
     row_keys,
 )
-from echo_hf.reasons import Notice, Reject, Status
-from echo_hf.tables import POSTS, Column, PostRow, Table, take_rows
+from echo_hf.reasons import Notice, Reject
+from echo_hf.tables import POSTS, PRIMARY_POST_COLUMNS, Column, PostRow, Table, take_rows
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
@@ -82,7 +84,7 @@ class PostMerge(Stage):
         issues = []
         for row in sorted(replaced):
             newer = f"{urls[row]}: {table['place'][replaced[row]]} has its newer text"
-            issues.append(RowIssue(Status.REJECTED, [keys[row].as_py()], Reject.SUPERSEDED, newer))
+            issues.append(RowIssue([keys[row].as_py()], Reject.SUPERSEDED, newer))
         post_of_row = pc.index_in(urls, value_set=posts["url"].combine_chunks()).to_numpy()
         rows = np.argsort(post_of_row, kind="stable")
         rows = rows[~np.isin(rows, list(replaced))]
@@ -225,6 +227,7 @@ def _image_key(entry: ImageEntry) -> tuple[tuple[bool, str], ...]:
     return tuple((value is not None, value or "") for value in values)
 
 
+@register
 @dataclass(frozen=True)
 class Collect(Stage):
     """Reads each record as its source's format says, and takes in the images beside it.
@@ -236,6 +239,8 @@ class Collect(Stage):
 
     name: ClassVar[str] = "collect"
     version: ClassVar[int] = 3
+    makes_rows: ClassVar[bool] = True
+    decides: ClassVar[Mapping[str, Sequence[str]]] = {COPIED: ("post_id", *PRIMARY_POST_COLUMNS)}
     inputs: ClassVar[Table] = RECORDS
     outputs: ClassVar[Table] = READ_POSTS
     stays: ClassVar[bool] = True
@@ -254,11 +259,9 @@ class Collect(Stage):
                 if not isinstance(parsed, Finding):
                     posts.append((row, parsed))
                     continue
-                is_reject = isinstance(parsed.reason, Reject)
-                status = Status.REJECTED if is_reject else Status.NOTED
                 # A quotation may hold unpaired surrogates, which no table can store.
                 detail = parsed.detail.encode("utf-8", "backslashreplace").decode()
-                issues.append((row, RowIssue(status, [record["place"]], parsed.reason, detail)))
+                issues.append((row, RowIssue([record["place"]], parsed.reason, detail)))
         columns = pa.Table.from_pylist([values for _, values in posts], schema=READ_POSTS.schema)
         kept = keep_rows(columns, parent_lists(columns["place"]))
         remarks = issue_rows(READ_POSTS, [remark for _, remark in issues])

@@ -37,14 +37,21 @@ from echo_hf.images.similarity import (
     match_colors,
 )
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.stage import RowIssue, Stage, issue_rows, keep_rows, order_rows, parent_lists
-from echo_hf.reasons import Notice, Status, Unfetched
+from echo_hf.pipeline.stage import (
+    RowIssue,
+    Stage,
+    issue_rows,
+    keep_rows,
+    order_rows,
+    parent_lists,
+    register,
+)
+from echo_hf.reasons import Notice, Unfetched
 from echo_hf.tables import THREADS, Table, arrow_rows
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from echo_hf.config.loading import Config
     from echo_hf.pipeline.progress import ProgressListener
     from echo_hf.pipeline.result import StageStats
 
@@ -56,6 +63,7 @@ IMAGES_PER_COMPARISON = 4096
 ALL_THREADS = -1  # stands for all threads among their numbers
 
 
+@register
 @dataclass(frozen=True)
 class Download(Stage):
     """Gives the images of kept threads their digests, and says which are copies of which.
@@ -76,6 +84,7 @@ class Download(Stage):
 
     name: ClassVar[str] = "download"
     version: ClassVar[int] = 2
+    after: ClassVar[str | None] = "threads"
     inputs: ClassVar[Table] = THREADS
     outputs: ClassVar[Table] = THREADS
     whole: ClassVar[bool] = True
@@ -84,12 +93,6 @@ class Download(Stage):
     fetch: bool = field(default=True, metadata={"digest": False})
     limits: FetchPolicy = field(default_factory=FetchPolicy)
     compared: CompareProgress | None = field(default=None, metadata={"digest": False})
-
-    @classmethod
-    def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """Return the stage with the config's limits, storing images in this store."""
-        options = config.stages.download
-        return cls(images, options.fetch, options.limits)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
@@ -141,7 +144,7 @@ class Download(Stage):
                 filled.append({**post_image, "sha256": fetched.sha256} if fetched else post_image)
                 if fetched and fetched.reason:
                     detail = f"{post_image['url']} {fetched.detail}".strip()
-                    noted.append((thread, RowIssue(Status.NOTED, [], fetched.reason, detail)))
+                    noted.append((thread, RowIssue([], fetched.reason, detail)))
             lists.append(join_images(filled))
         owners = _group_by_digest(posts, lists, threads)
         copies = self._find_copies(owners, noted)
@@ -193,7 +196,7 @@ class Download(Stage):
         """Return, for each thread and for all of them, the original of each copy."""
 
         def note_unreadable(digest: str, error: BadImageError) -> None:
-            issue = RowIssue(Status.NOTED, [], Notice.BROKEN_IMAGE, f"{digest}: {error}")
+            issue = RowIssue([], Notice.BROKEN_IMAGE, f"{digest}: {error}")
             noted.append((owners[ALL_THREADS][digest], issue))
 
         files = {digest: self.images.path(digest) for digest in owners[ALL_THREADS]}

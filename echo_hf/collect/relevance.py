@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import compress
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf._infra.text import format_share
-from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.pipeline.answers import Failure, NotedAnswer
@@ -23,14 +22,14 @@ from echo_hf.pipeline.stage import (
     keep_rows,
     order_rows,
     parent_lists,
+    register,
     row_keys,
 )
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
-from echo_hf.reasons import Notice, Status
+from echo_hf.reasons import Notice
 from echo_hf.tables import POSTS, Table
 
 if TYPE_CHECKING:
-    from echo_hf.images.store import ImageStore
     from echo_hf.pipeline.result import StageStats
 
 
@@ -50,6 +49,7 @@ class RelevanceAnswer(NotedAnswer):
     note: Annotated[str, Field(json_schema_extra={"maxLength": MAX_NOTE_CHARACTERS})] | None = None
 
 
+@register
 @dataclass(frozen=True)
 class Relevance(ModelStage):
     """Scores the text of posts that a search found; all posts go on, scored or not.
@@ -65,17 +65,12 @@ class Relevance(ModelStage):
 
     name: ClassVar[str] = "relevance"
     version: ClassVar[int] = 2
+    after: ClassVar[str | None] = "collect"
     inputs: ClassVar[Table] = POSTS
     outputs: ClassVar[Table] = POSTS
     answer: ClassVar[type[BaseModel]] = RelevanceAnswer
 
     target: Target
-
-    @classmethod
-    def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """Return the stage for the config's target."""
-        del images
-        return cls(config.target)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
@@ -136,13 +131,7 @@ class Relevance(ModelStage):
         posts = posts.set_column(at, POSTS.schema.field(at), pa.array(scores, RELEVANCE))
         failed = {row: first for row, first in enumerate(parsed) if isinstance(first, Failure)}
         issues = [
-            RowIssue(
-                Status.QUARANTINED,
-                [keys[row].as_py()],
-                failure.reason,
-                failure.detail,
-                failure.request,
-            )
+            RowIssue([keys[row].as_py()], failure.reason, failure.detail, failure.request)
             for row, failure in failed.items()
         ]
         cut = [
@@ -150,7 +139,7 @@ class Relevance(ModelStage):
             for row, answer in answered.items()
             if answer.note_is_cut or len(answer.note or "") > MAX_NOTE_CHARACTERS
         ]
-        notices = [RowIssue(Status.NOTED, [keys[row].as_py()], Notice.CUT_NOTE) for row in cut]
+        notices = [RowIssue([keys[row].as_py()], Notice.CUT_NOTE) for row in cut]
         kept = keep_rows(posts, parent_lists(keys))
         return order_rows(
             [

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, create_model
 
 from echo_hf.config.checks import Statement, StoredEngine, first_error, format_value, read_yaml
 from echo_hf.config.collection import PLATFORMS, SITES, phase_dates
@@ -24,6 +24,7 @@ from echo_hf.config.sections import (
     SplitOptions,
     Stages,
     Target,
+    extend_stages,
     guard_form,
 )
 from echo_hf.errors import ConfigError, unknown
@@ -92,10 +93,13 @@ def parse_config(data: Any, place: str) -> Config:
             f"{place} compares systems on a benchmark that is there already, and builds none: "
             "expected a config with posts; `echo-hf eval --dry-run` says what this one would ask"
         )
+    model: type[Config] = Config
+    if (stages := extend_stages(data.get("stages"))) is not Stages:
+        model = create_model("Config", __base__=Config, stages=(stages, ...))
     try:
-        config = Config.model_validate(data)
+        config: Config = model.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(first_error(error, place, Config)) from None
+        raise ConfigError(first_error(error, place, model)) from None
     _check_searches(config, place)
     platforms = sorted({*SITES.list_names(), "web"}) if config.rights else []
     for platform in config.rights:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from echo_hf.config.checks import EngineChoice, Section, Statement, Words
 from echo_hf.config.collection import Search
-from echo_hf.config.sections import NAMED_HAZARDS
 from echo_hf.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
@@ -26,23 +25,12 @@ PAPER_POSTS = (
 )
 PAPER_VALUES = {
     "posts": PAPER_POSTS,  # figure D.1
-    "stages.relevance.keep": "4, 5",  # section 3.1
-    "stages.screenshots.inset": "10",  # the released code
-    "stages.safety.remove": ", ".join(NAMED_HAZARDS),  # section 6
     "splits.cap": "1000",  # section 4
     "splits.doubts": "keep",  # section 4: people look at them
     "protocol": "published",
 }
-# Some version of these; `gpt-4o-mini` is another model.
-STAGE_MODELS = {
-    "relevance": "gpt-4o",  # figure D.2
-    "extract": "gpt-4o",  # figure D.3
-    "roles": "gpt-4o",  # figure D.4
-    "screenshots": "qwen2.5-vl",  # figure D.5
-    "safety": "llama-guard-4-12b",  # section 6
-}
+# Some version of these, as of the stages' engines; `gpt-4o-mini` is another model.
 PAPER_MODELS = {
-    **{f"stages.{stage}.engine": model for stage, model in STAGE_MODELS.items()},
     "applicability": "gpt-4o",  # figure E.3
     "analysis.perplexity": "pythia-12b",  # figure 3
 }
@@ -105,29 +93,30 @@ def find_differences(config: Config) -> tuple[PaperDifference, ...]:
 
 def _compare_with_paper(config: Config) -> Iterator[tuple[str, str | None, str]]:
     """Yield each key that the paper specifies, with its value here and in the paper."""
-    stages = config.stages
     values = {
         "posts": " and ".join(
             _describe_search(entry.source, entry.search) for entry in config.posts
-        ),
-        "stages.relevance.keep": ", ".join(map(str, sorted(stages.relevance.keep))),
-        "stages.screenshots.inset": str(stages.screenshots.inset),
-        "stages.safety.remove": ", ".join(
-            hazard for hazard in NAMED_HAZARDS if hazard in stages.safety.remove
         ),
         "splits.cap": str(config.splits.cap),
         "splits.doubts": config.splits.doubts,
         "protocol": config.protocol,
     }
-    for key, paper_value in PAPER_VALUES.items():
-        yield key, values[key] or "none", paper_value
-    engines = {stage: config.engines[str(stages.get_engine(stage))] for stage in STAGE_MODELS}
-    models = {f"stages.{stage}.engine": _get_model(engine) for stage, engine in engines.items()}
+    models, paper_models = dict[str, str](), dict[str, str]()
+    paper_values = {"posts": PAPER_VALUES["posts"]}
+    for stage, options in config.stages:
+        for option, paper_value in options.paper.items():
+            key, value = f"stages.{stage}.{option}", getattr(options, option)
+            if option == "engine":
+                models[key], paper_models[key] = _get_model(config.engines[value]), paper_value
+            else:
+                values[key], paper_values[key] = _format_value(value), paper_value
     if config.applicability:
         models["applicability"] = _get_model(config.applicability.engine)
     if config.analysis.perplexity:
         models["analysis.perplexity"] = config.analysis.perplexity.model
-    for key, paper_value in PAPER_MODELS.items():
+    for key, paper_value in (paper_values | PAPER_VALUES).items():
+        yield key, values[key] or "none", paper_value
+    for key, paper_value in (paper_models | PAPER_MODELS).items():
         model = models.get(key, "none")
         is_version = re.search(rf"{re.escape(paper_value)}(?!-?[a-z])", model.lower())
         yield key, paper_value if is_version else model, paper_value
@@ -135,6 +124,12 @@ def _compare_with_paper(config: Config) -> Iterator[tuple[str, str | None, str]]
         stood_for = {member.stands_for for member in getattr(config, kind)}
         for name in names:
             yield f"{kind}.{name}", name if name in stood_for else None, name
+
+
+def _format_value(value: Any) -> str:
+    """Format an option's value; those of a list in their order, whatever that of the config."""
+    values = value if isinstance(value, tuple) else (value,)
+    return ", ".join(sorted(map(str, values), key=lambda text: (len(text), text)))
 
 
 def _describe_search(source: str, search: Search | None) -> str:

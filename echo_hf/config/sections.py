@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from echo_hf.config.checks import (
     Coordinates,
@@ -21,7 +21,8 @@ from echo_hf.config.checks import (
     match_pattern,
 )
 from echo_hf.config.collection import FetchPolicy, Search, SourceColumns
-from echo_hf.errors import ConfigError
+from echo_hf.config.stages import STAGES
+from echo_hf.errors import ConfigError, StageError
 from echo_hf.reasons import Reason
 
 if TYPE_CHECKING:
@@ -223,7 +224,13 @@ class RunnerOptions(Section):
         return self
 
 
-class ModelStageOptions(Section):
+class StageOptions(Section):
+    """Options of a stage; `paper` has the paper's value of each that it states."""
+
+    paper: ClassVar[Mapping[str, str]] = {}
+
+
+class ModelStageOptions(StageOptions):
     """Who answers a stage's questions.
 
     Attributes:
@@ -241,13 +248,16 @@ class RelevanceOptions(ModelStageOptions):
         keep: Scores, of 1 to 5, that keep a thread.
     """
 
+    # Section 3.1, figure D.2.
+    paper: ClassVar[Mapping[str, str]] = {"keep": "4, 5", "engine": "gpt-4o"}
+
     keep: Annotated[tuple[Annotated[StrictInt, Field(ge=1, le=5)], ...], Field(min_length=1)] = (
         4,
         5,
     )
 
 
-class DownloadOptions(Section):
+class DownloadOptions(StageOptions):
     """How images that posts name by their address are fetched.
 
     Attributes:
@@ -266,6 +276,8 @@ class ExtractOptions(ModelStageOptions):
         context_characters: Longest rendered thread for one request; a longer one is split.
     """
 
+    paper: ClassVar[Mapping[str, str]] = {"engine": "gpt-4o"}  # figure D.3
+
     context_characters: Annotated[StrictInt, Field(ge=2000)] = 24_000
 
 
@@ -276,6 +288,8 @@ class RolesOptions(ModelStageOptions):
         engine: Name of one of the config's engines; it has to see images.
         most_pictures: Most images of one request; a sample with more takes several.
     """
+
+    paper: ClassVar[Mapping[str, str]] = {"engine": "gpt-4o"}  # figure D.4
 
     engine: str = "vision"
     most_pictures: Annotated[StrictInt, Field(ge=2, le=32)] = 16
@@ -290,6 +304,9 @@ class ScreenshotsOptions(ModelStageOptions):
             `coordinates`, else by the model.
         inset: Pixels to leave out along each side of a box, 10 in the released benchmark.
     """
+
+    # The released code, figure D.5.
+    paper: ClassVar[Mapping[str, str]] = {"inset": "10", "engine": "qwen2.5-vl"}
 
     engine: str = "vision"
     convention: Literal["auto", Coordinates] = "auto"
@@ -312,13 +329,19 @@ class SafetyOptions(ModelStageOptions):
         most_pictures: Most images of one request; a sample with more takes several.
     """
 
+    # Section 6.
+    paper: ClassVar[Mapping[str, str]] = {
+        "remove": ", ".join(NAMED_HAZARDS),
+        "engine": "llama-guard-4-12b",
+    }
+
     engine: str = "guard"
     form: Literal["auto", "llama_guard", "moderation", "instructed"] = "auto"
     remove: Hazards = REMOVED_HAZARDS
     most_pictures: Annotated[StrictInt, Field(ge=1, le=16)] = 5
 
 
-class PrivacyOptions(Section):
+class PrivacyOptions(StageOptions):
     """How personal data is removed.
 
     Attributes:
@@ -329,8 +352,10 @@ class PrivacyOptions(Section):
     image_metadata: Literal["strip", "keep"] = "strip"
 
 
-class Stages(Section):
+class Stages(Section, json_schema_extra={"additionalProperties": {"type": "object"}}):
     """Options of each stage that has any.
+
+    The key of a stage of another package turns it on.
 
     Attributes:
         relevance: How posts are scored by whether they are about the target.
@@ -352,9 +377,38 @@ class Stages(Section):
     safety: SafetyOptions = SafetyOptions()
     privacy: PrivacyOptions = PrivacyOptions()
 
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The stages of other packages that the config turns on."""
+        return tuple(name for name in type(self).model_fields if name not in Stages.model_fields)
+
     def get_engine(self, stage: str) -> str | None:
         options = getattr(self, stage, None)
         return options.engine if isinstance(options, ModelStageOptions) else None
+
+
+def extend_stages(sections: Any) -> type[Stages]:
+    """Return the section of stages with the options of those plug-ins that a config names."""
+    names = sections.keys() - Stages.model_fields if isinstance(sections, Mapping) else set[Any]()
+    fields: dict[str, Any] = {
+        name: (options := _get_options(name), Field(default_factory=options))
+        for name in sorted(names & (set(STAGES.list_names()) - STAGES.modules.keys()))
+    }
+    return create_model("Stages", __base__=Stages, **fields) if fields else Stages
+
+
+def asks_model(stage: str) -> bool:
+    """Return whether a stage has an engine, as its options say."""
+    if stage in STAGES.modules:
+        return isinstance(getattr(Stages(), stage, None), ModelStageOptions)
+    return issubclass(_get_options(stage), ModelStageOptions)
+
+
+def _get_options(stage: str) -> type[StageOptions]:
+    options = getattr(STAGES.find(stage), "Options", None)
+    if isinstance(options, type) and issubclass(options, StageOptions):
+        return options
+    raise StageError(f"stage {stage!r} has Options {options!r}: expected a kind of StageOptions")
 
 
 class SplitOptions(Section):

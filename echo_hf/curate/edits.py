@@ -30,7 +30,7 @@ from echo_hf.curate.provenance import (
 from echo_hf.errors import ImageError, ReviewError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import RowIssue
-from echo_hf.reasons import Doubt, Notice, Status
+from echo_hf.reasons import Doubt, Notice
 from echo_hf.samples.blanks import find_placeholders
 from echo_hf.samples.boxes import PixelBox, cut_box, get_inner_box, rotate_upright
 from echo_hf.samples.extract import TRASH
@@ -319,7 +319,7 @@ def apply_decisions(table: pa.Table, decisions: ReviewDecisions) -> ReviewedSamp
         edited_row["provenance"] = json.dumps({**earlier, "review": record}, sort_keys=True)
         edited[number] = edited_row
         findings = [(Notice.EDITED_IN_REVIEW, ", ".join(changes.changed_parts)), *findings]
-        issues += [RowIssue(Status.NOTED, [original["id"]], *finding) for finding in findings]
+        issues += [RowIssue([original["id"]], *finding) for finding in findings]
     edited_table = pa.Table.from_pylist(list(edited.values()), schema=table.schema)
     places = dict(zip(edited, range(len(rows), len(rows) + len(edited)), strict=True))
     order = [places.get(number, number) for number in range(len(rows))]

@@ -17,6 +17,7 @@ from echo_hf._infra.text import format_share, shorten_texts
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
+from echo_hf.pipeline.stage import BY_MODEL, register
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Failed, Notice
 from echo_hf.samples.extract import TRASH
@@ -150,6 +151,7 @@ def add_verdicts(
     return rows, findings
 
 
+@register
 @dataclass(frozen=True)
 class Feedback(SampleStage):
     """Says of each comment whether it speaks of success or failure, and of each sample its task.
@@ -165,6 +167,10 @@ class Feedback(SampleStage):
 
     name: ClassVar[str] = "feedback"
     version: ClassVar[int] = 4
+    after: ClassVar[str | None] = "screenshots"
+    decides: ClassVar[Mapping[str, Sequence[str]]] = {
+        BY_MODEL: ("community_feedback", "kind", "task", "task_phrase")
+    }
     answer: ClassVar[type[BaseModel]] = FeedbackAnswer
     phrase_tokens: ClassVar[int] = 256
 

@@ -11,7 +11,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -45,8 +45,8 @@ from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.images.metadata import MetadataKind, remove_metadata
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
-from echo_hf.pipeline.stage import Stage, StageRows, join_digests
-from echo_hf.reasons import Notice, Review, Status
+from echo_hf.pipeline.stage import BY_RULE, RowIssue, Stage, StageRows, join_digests, register
+from echo_hf.reasons import Notice, Review
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Sample, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
@@ -121,6 +121,7 @@ def normalize_account(url: str, name: str | None) -> str | None:
     return f"{server or urlsplit(url).netloc}{SEPARATOR}{plain}" if plain else None
 
 
+@register
 @dataclass(frozen=True)
 class Privacy(Stage):
     """Names authors by keyed hashes, and masks personal data in comments and in the provenance.
@@ -139,6 +140,10 @@ class Privacy(Stage):
 
     name: ClassVar[str] = "privacy"
     version: ClassVar[int] = 4
+    after: ClassVar[str | None] = "safety"
+    decides: ClassVar[Mapping[str, Sequence[str]]] = {
+        BY_RULE: ("author", "prompt_sha256", "prompt_spans", "picture_sources", "review")
+    }
     stays: ClassVar[bool] = True
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = CLEANED_SAMPLES
@@ -198,7 +203,7 @@ class Privacy(Stage):
             cleaned = _clean_sample(sample, clean, findings)
             rows.keep(row, sample["id"], self._prepare_row(cleaned, findings))
             for notice, detail in findings:
-                rows.add_issue(row, sample["id"], Status.NOTED, notice, detail)
+                rows.add_issue(row, sample["id"], notice, detail)
         return rows.to_table()
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
@@ -210,13 +215,39 @@ class Privacy(Stage):
             "to_review": pc.sum(needs_review.cast(pa.int64())).as_py() or 0,
         }
 
-    def _prepare_row(self, sample: Sample, findings: list[Finding]) -> dict[str, Any]:
-        names = {post["url"]: post["author"] for post in sample["context"]}
-        comment_urls = [comment["post_url"] for comment in sample["community_feedback"]]
-        urls = [sample["post_urls"][0], *comment_urls]
-        if self.key is None and any(map(names.get, urls)):
-            findings.append((Notice.NO_AUTHOR_KEY, None))
-        nearby = NameFinder(map(join_name, collect_names(names.values(), MIN_NAME)))
+    def mask_columns(
+        self, rows: pa.Table, columns: Iterable[str], names: Mapping[str, Iterable[str | None]]
+    ) -> tuple[pa.Table, list[RowIssue]]:
+        """Mask personal data in columns that a stage of another package adds.
+
+        Args:
+            rows: The columns, with the samples' `id`.
+            columns: Those with texts of posts or images.
+            names: The authors of the posts around each sample, by its id.
+        """
+        issues: list[RowIssue] = []
+        ids = rows["id"].to_pylist()
+        searches = {name: self._make_search(names.get(name, ())) for name in ids}
+        for column in columns:
+            values = rows[column].to_pylist()
+            for number, (name, value) in enumerate(zip(ids, values, strict=True)):
+
+                def mask(text: str, name: str = name, column: str = column) -> str:
+                    spans = searches[name](text)
+                    issues.extend(
+                        RowIssue([name], MASK_NOTICES[kind], column) for *_, kind in spans
+                    )
+                    return mask_text(text, spans)
+
+                values[number] = _map_texts(value, mask)
+            at = rows.schema.get_field_index(column)
+            field_ = rows.schema.field(at)
+            rows = rows.set_column(at, field_, pa.array(values, field_.type))
+        return rows, issues
+
+    def _make_search(self, names: Iterable[str | None]) -> Callable[[str], list[PersonalDataSpan]]:
+        """Return the search for personal data in the words of a thread with these authors."""
+        nearby = NameFinder(map(join_name, collect_names(names, MIN_NAME)))
 
         def list_name_starts(text: str, words: Collection[str]) -> Collection[str]:
             has_thread_name = nearby.has_match(join_name(text.lower()))
@@ -230,6 +261,16 @@ class Privacy(Stage):
                 lambda name: name in self.authors or join_name(name) in nearby,
                 list_name_starts,
             )
+
+        return search
+
+    def _prepare_row(self, sample: Sample, findings: list[Finding]) -> dict[str, Any]:
+        names = {post["url"]: post["author"] for post in sample["context"]}
+        comment_urls = [comment["post_url"] for comment in sample["community_feedback"]]
+        urls = [sample["post_urls"][0], *comment_urls]
+        if self.key is None and any(map(names.get, urls)):
+            findings.append((Notice.NO_AUTHOR_KEY, None))
+        search = self._make_search(names.values())
 
         def mask(text: str, place: str) -> str:
             spans = search(text)
@@ -281,6 +322,15 @@ class Privacy(Stage):
             findings.append((Notice.AUTHOR_IN_ADDRESS, url))
             return None
         return self.key.hash_author(url, name)
+
+
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Change each text in a value of a column, which may be a list or a struct."""
+    if isinstance(value, dict):
+        return {name: _map_texts(part, change) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_map_texts(part, change) for part in value]
+    return change(value) if isinstance(value, str) else value
 
 
 class CleanedImage(NamedTuple):

@@ -28,6 +28,7 @@ TOOLKIT_FIELDS = frozenset(
     | {"reviewer", "at", "changed", "answered_by", "sheet", "single"}
 )
 QUOTED = "quoted"
+LEFT_OUT = "left_out"  # columns of other packages whose words of posts were left out
 ValuePath = tuple[str | int, ...]
 Spans = Sequence[Mapping[str, Any]]
 PROMPT_FIELD = "prompt"
@@ -98,6 +99,20 @@ def read_quotes(provenance: str | None) -> list[Quote]:
     return quotes
 
 
+def note_left_out(provenance: str | None, columns: Sequence[str]) -> str | None:
+    """Add to a provenance the columns of other packages whose words were left out."""
+    noted = read_left_out(provenance)
+    names = sorted({*noted, *columns})
+    return provenance if names == noted else _format({**_parse(provenance), LEFT_OUT: names})
+
+
+def read_left_out(provenance: str | None) -> list[str]:
+    names = _parse(provenance).get(LEFT_OUT, [])
+    if isinstance(names, list) and all(isinstance(name, str) for name in names):
+        return names
+    raise SpanError(f"{str(names)[:80]!r} is not a list of the columns that were left out")
+
+
 def add_texts(provenance: str | None, texts: Mapping[ValuePath, str]) -> str | None:
     data = _parse(provenance)
     for path, text in texts.items():
@@ -125,7 +140,7 @@ def _find_quotations(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]
     for path, text in _list_strings(data):
         stage = str(path[0])
         is_from_toolkit = isinstance(data[stage], dict) and path[1] in TOOLKIT_FIELDS
-        if text and stage != QUOTED and not is_from_toolkit:
+        if text and stage not in (QUOTED, LEFT_OUT) and not is_from_toolkit:
             yield path, text
 
 

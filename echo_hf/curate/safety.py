@@ -25,6 +25,7 @@ from echo_hf.engines.base import ImageRef, Request, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure, RawText
 from echo_hf.pipeline.result import StageStats
+from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, register
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Notice
 from echo_hf.samples.extract import TRASH
@@ -229,6 +230,7 @@ def list_guard_inputs(sample: Sample, max_images: int) -> list[GuardInput]:
     ]
 
 
+@register
 @dataclass(frozen=True)
 class Safety(SampleStage):
     """Says which hazards a sample holds, and whether it may be in the benchmark.
@@ -251,6 +253,8 @@ class Safety(SampleStage):
 
     name: ClassVar[str] = "safety"
     version: ClassVar[int] = 1
+    after: ClassVar[str | None] = "feedback"
+    decides: ClassVar[Mapping[str, Sequence[str]]] = {BY_MODEL: ("safety",), BY_RULE: ("has_nsfw",)}
     answer: ClassVar[type[BaseModel]] = SafetyAnswer
     sends_images: ClassVar[bool] = True
     max_tokens: ClassVar[int] = INSTRUCTED.max_tokens

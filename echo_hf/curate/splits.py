@@ -30,8 +30,9 @@ from echo_hf.pipeline.stage import (
     join_digests,
     keep_rows,
     parent_lists,
+    register,
 )
-from echo_hf.reasons import Doubt, Reject, Review, Status
+from echo_hf.reasons import Doubt, Reject, Review
 from echo_hf.tables import SAMPLES, Column, Table, take_rows
 
 BENCHMARKS = ("image_to_image", "text_to_image")
@@ -58,6 +59,7 @@ SPLIT_SAMPLES = Table(
 Exclusion = tuple[Reject, str | None]
 
 
+@register
 @dataclass(frozen=True)
 class Splits(Stage):
     """Assigns each usable sample to its splits.
@@ -85,6 +87,7 @@ class Splits(Stage):
 
     name: ClassVar[str] = "splits"
     version: ClassVar[int] = 6
+    after: ClassVar[str | None] = "privacy"
     inputs: ClassVar[Table] = SAMPLES
     outputs: ClassVar[Table] = SPLIT_SAMPLES
     whole: ClassVar[bool] = True
@@ -138,11 +141,11 @@ class Splits(Stage):
         ]
         samples = pa.table(columns, schema=SPLIT_SAMPLES.schema)
         left_out = (row for row in input_order if row in excluded)
-        issues = [RowIssue(Status.REJECTED, [rows[row]["id"]], *excluded[row]) for row in left_out]
+        issues = [RowIssue([rows[row]["id"]], *excluded[row]) for row in left_out]
         for row in kept:
             if rows[row]["quality"] == "Benchmark" and self._has_doubts(rows[row]):
                 doubts = map(Doubt, rows[row]["doubts"])
-                issues += [RowIssue(Status.NOTED, [rows[row]["id"]], doubt) for doubt in doubts]
+                issues += [RowIssue([rows[row]["id"]], doubt) for doubt in doubts]
         issues += reviewed.issues
         parents = parent_lists(samples["id"].combine_chunks())
         return pa.concat_tables([keep_rows(samples, parents), issue_rows(SPLIT_SAMPLES, issues)])

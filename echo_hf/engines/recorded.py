@@ -7,23 +7,33 @@ import json
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from echo_hf.config.checks import Section, StrictInt, first_error
+from echo_hf.config.sections import asks_model
+from echo_hf.config.stages import STAGES
 from echo_hf.engines.base import ABSTAINED, Completion, ModelFreeEngine, Request, register
 from echo_hf.errors import EngineError
 
 KIND = "recorded"
 BUNDLED = "quickstart"
-StageName = Literal["relevance", "extract", "roles", "screenshots", "feedback", "safety"]
+
+
+def _check_stage(name: str) -> str:
+    if name in STAGES.modules and asks_model(name):  # no look at all packages for each line
+        return name
+    asking = [stage for stage in STAGES.list_names() if asks_model(stage)]
+    if name not in asking:
+        raise ValueError(f"expected a stage that asks a model: {', '.join(asking)}")
+    return name
 
 
 class RecordedAnswer(Section):
     """One line of the file; a line without a part answers all requests of its row."""
 
-    stage: StageName
+    stage: Annotated[str, AfterValidator(_check_stage)]
     row: str
     part: Annotated[StrictInt, Field(ge=0)] | None = None
     answer: Any

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from echo_hf._infra.text import escape_markdown, format_share, format_table, one
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.config.collection import Search
 from echo_hf.config.sections import Hazard
+from echo_hf.config.stages import STAGES
 from echo_hf.engines.base import abstains
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import (
@@ -35,12 +36,13 @@ from echo_hf.hub.facts import (
     ReleaseFacts,
     SampleCounts,
     choose_default_config,
+    get_table,
     known_languages,
 )
 from echo_hf.hub.manifest import MAX_TEXT_BYTES, SPLIT, Manifest, catch_read_errors
 from echo_hf.hub.run_tables import released_models
+from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, COPIED
 from echo_hf.reasons import LeftOut
-from echo_hf.tables import PRIMARY_POST_COLUMNS
 
 FRAMEWORK = "echo-hf"
 TASKS = {"text_to_image": "text-to-image", "image_to_image": "image-to-image"}
@@ -68,6 +70,8 @@ def render_card(
     engines = [stage["engine"] for stage in facts.provenance.values() if stage.get("engine")]
     page = read_template().render(
         facts=facts,
+        columns=partial(list_columns, facts),
+        made_by=partial(describe_maker, facts),
         manifest=manifest,
         configs=configs,
         about=CONFIGS,
@@ -116,8 +120,7 @@ def read_template() -> jinja2.Template:
     )
     environment.filters |= {"md": escape_markdown, "n": "{:,}".format, "json": json.dumps}
     environment.filters |= {"fenced": fence_bibtex, "bibtex": escape_bibtex, "key": make_key}
-    environment.globals |= {"abstains": abstains, "columns": list_columns}
-    environment.globals |= {"counted": format_counts, "made_by": describe_maker}
+    environment.globals |= {"abstains": abstains, "counted": format_counts}
     found = next(path for path in paths if path.is_file())
     return environment.from_string(found.read_text("utf-8"))
 
@@ -141,7 +144,7 @@ def build_front_matter(facts: ReleaseFacts, manifest: Manifest) -> str:
     infos = {
         name: DatasetInfo(
             config_name=name,
-            features=CONFIGS[name].table.released_features,
+            features=get_table(name, facts.columns).released_features,
             splits=SplitDict({SPLIT: SplitInfo(SPLIT, entry.loaded_bytes, entry.rows)}),
             download_size=sum(file.bytes for file in entry.files),
             dataset_size=entry.loaded_bytes,
@@ -211,11 +214,12 @@ def format_counts(counts: Mapping[str, int | Mapping[str, Any]], separator: str 
     )
 
 
-def list_columns(config: str) -> Iterator[list[str]]:
-    declared = CONFIGS[config].table
+def list_columns(facts: ReleaseFacts, config: str) -> Iterator[list[str]]:
+    declared = get_table(config, facts.columns)
     for name, column in declared.columns.items():
         type_text = describe_type(declared.released_features[name])
-        yield [f"`{name}`", type_text, column.meaning.replace("|", "\\|")]
+        meaning = escape_markdown(column.meaning) if column.content else column.meaning
+        yield [f"`{name}`", type_text, re.sub(r"(?<!\\)\|", r"\|", meaning)]
 
 
 def describe_type(feature: Any) -> str:
@@ -227,38 +231,26 @@ def describe_type(feature: Any) -> str:
     return "image" if isinstance(feature, Image) else str(feature.dtype)
 
 
-# Who decides a column's values, and in which stages; no stage where none alone does.
-COPIED, BY_RULE, BY_MODEL = "copied", "a fixed rule", "a model"
-COLUMN_ORIGINS: Mapping[str, tuple[str, str]] = {
-    "id": (BY_RULE, "extract roles"),
-    "post_id": (COPIED, "collect"),
-    "post_urls": (BY_MODEL, "extract roles"),
-    **dict.fromkeys(PRIMARY_POST_COLUMNS, (COPIED, "collect")),
-    "author": (BY_RULE, "privacy"),
-    "target": (COPIED, ""),
-    "prompt": (BY_MODEL, "extract roles screenshots"),
-    "prompt_sha256": (BY_RULE, "privacy"),
-    "prompt_spans": (BY_RULE, "privacy"),
-    "prompt_modified": (BY_RULE, "extract roles screenshots"),
-    "prompt_fill_blank": (BY_MODEL, "roles"),
-    "quality": (BY_MODEL, "extract roles"),
-    "community_feedback": (BY_MODEL, "extract feedback"),
-    **dict.fromkeys(("input_images", "output_images"), (BY_MODEL, "roles screenshots")),
-    "screenshot": (BY_MODEL, "roles"),
-    **dict.fromkeys(("is_screenshot", "input_bboxs", "output_bboxs"), (BY_MODEL, "screenshots")),
-    "picture_sources": (BY_RULE, "privacy"),
-    "has_nsfw": (BY_RULE, "safety"),
-    "safety": (BY_MODEL, "safety"),
-    "review": (BY_MODEL, "roles privacy"),
-    "doubts": (BY_MODEL, "roles screenshots"),
-    **dict.fromkeys(("kind", "task", "task_phrase"), (BY_MODEL, "feedback")),
-    **dict.fromkeys(("sample_digest", "dehydrated", "provenance"), (BY_RULE, "")),
-}
+@cache
+def read_column_origins() -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """Return who decides each column's values, and in which stages, as the stages say."""
+    origins: dict[str, tuple[str, tuple[str, ...]]] = {"target": (COPIED, ())}
+    origins |= dict.fromkeys(("sample_digest", "dehydrated", "provenance"), (BY_RULE, ()))
+    for stage in STAGES.modules:
+        for maker, columns in STAGES.find(stage).decides.items():
+            for column in columns:
+                earlier, stages = origins.get(column, (maker, ()))
+                origins[column] = BY_MODEL if maker == BY_MODEL else earlier, (*stages, stage)
+    return origins
 
 
-def describe_maker(column: str, provenance: Mapping[str, Mapping[str, Any]]) -> str:
+def describe_maker(facts: ReleaseFacts, column: str) -> str:
     """Describe who decided a column's values in a build with these stages."""
-    maker, stages = COLUMN_ORIGINS[column][0], COLUMN_ORIGINS[column][1].split()
+    provenance = facts.provenance
+    maker, stages = read_column_origins().get(column, (BY_RULE, ()))
+    if entry := facts.columns.get(column):
+        asks = provenance.get(entry.stage, {}).get("engine") is not None
+        maker, stages = BY_MODEL if asks else BY_RULE, (entry.stage,)
     ran = [stage for stage in stages if stage in provenance]
     if stages and not ran:
         return f"nobody: this build has no `{'`, `'.join(stages)}`"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 
 from echo_hf.errors import ReleaseError, SpanError
-from echo_hf.hub.facts import ALL, BENCHMARK_CONFIGS, CONFIGS, SAMPLE_CONFIGS
+from echo_hf.hub.facts import ALL, BENCHMARK_CONFIGS, CONFIGS, SAMPLE_CONFIGS, ColumnEntry
 from echo_hf.hub.load import open_release
 from echo_hf.hub.manifest import ConfigEntry, StageOrigin
 from echo_hf.hub.redistribution import dehydrate_sample
@@ -292,7 +292,8 @@ def _read_digests(release: Release, dehydrated_ids: Collection[str]) -> dict[str
     views: dict[str, SampleDigests] = {}
     for config, row in _read_samples(release):
         if row["id"] not in views:
-            kept_row = _strip_content(row) if row["id"] in dehydrated_ids else row
+            columns = release.manifest.columns
+            kept_row = _strip_content(row, columns) if row["id"] in dehydrated_ids else row
             comments = kept_row.get("community_feedback") or []
             # Counts of a post grow by themselves.
             names = (name for name in kept_row if name not in ("provenance", "engagement"))
@@ -311,9 +312,10 @@ def _read_digests(release: Release, dehydrated_ids: Collection[str]) -> dict[str
     return views
 
 
-def _strip_content(row: Row) -> Row:
+def _strip_content(row: Row, added: Mapping[str, ColumnEntry]) -> Row:
     try:
-        clean = dehydrate_sample({**dict.fromkeys(SAMPLES.columns), **row})
+        columns = dict.fromkeys((*SAMPLES.columns, *added))
+        clean = dehydrate_sample({**columns, **row}, added=added)
     except SpanError:  # nobody knows what it quotes
         return row
     clean["picture_sources"] = [

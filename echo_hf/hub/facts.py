@@ -7,19 +7,31 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasets import Dataset
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, StringConstraints, ValidationError
+from datasets import Dataset, Features
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    JsonValue,
+    NonNegativeInt,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
+from echo_hf._infra.text import one_line
+from echo_hf.config.checks import Name
 from echo_hf.config.collection import Search
 from echo_hf.config.sections import Target
 from echo_hf.pipeline.result import StageResult
-from echo_hf.tables import SAMPLES, TABLES, Table, arrow_rows
+from echo_hf.pipeline.stage_order import is_plain
+from echo_hf.tables import SAMPLES, TABLES, Column, Table, arrow_rows
 
 MAX_LISTED_KEYS = 1000
+MAX_MEANING_CHARACTERS = 400
 RequestKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -93,6 +105,48 @@ _ABOUT = {
 CONFIGS: Mapping[str, ReleaseConfig] = {
     name: ReleaseConfig(about, TABLES.get(name, SAMPLES)) for name, about in _ABOUT.items()
 }
+
+
+class ColumnEntry(BaseModel):
+    """A column of samples that a stage of another package added."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    stage: Name
+    content: Literal["post_text", "derived"]
+    meaning: Annotated[str, StringConstraints(max_length=MAX_MEANING_CHARACTERS)]
+    type: JsonValue
+
+    @classmethod
+    def from_column(cls, stage: str, column: Column) -> Self:
+        feature = Features({stage: column.feature}).to_dict()[stage]
+        meaning = one_line(column.meaning)[:MAX_MEANING_CHARACTERS]
+        return cls(stage=stage, content=column.content, meaning=meaning, type=feature)
+
+    @field_validator("type")
+    @classmethod
+    def _check_type(cls, value: JsonValue) -> JsonValue:
+        try:
+            is_known = is_plain(Features.from_dict({"column": value})["column"])
+        except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
+            is_known = False
+        if not is_known:
+            raise ValueError("expected a plain type of a column, such as that of a text")
+        return value
+
+    @property
+    def column(self) -> Column:
+        feature = Features.from_dict({self.stage: self.type})[self.stage]
+        return Column(feature, self.meaning, content=self.content)
+
+
+def get_table(config: str, added: Mapping[str, ColumnEntry]) -> Table:
+    """Return the table of a config's rows, of samples with the columns of other packages."""
+    table = CONFIGS[config].table
+    columns = {name: entry.column for name, entry in added.items()}
+    return table.add_columns(columns) if config in SAMPLE_CONFIGS else table
+
+
 BENCHMARK_CONFIGS = ("image_to_image", "text_to_image")
 SAMPLE_CONFIGS = tuple(name for name, config in CONFIGS.items() if config.table is SAMPLES)
 # What a run keeps beside its stages, under the name of the config.
@@ -199,3 +253,4 @@ class ReleaseFacts(CardStatements):
     left_out: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     failed: Mapping[str, Mapping[str, FailedCalls]] = field(default_factory=dict)
     searches: Mapping[str, Search] = field(default_factory=dict)  # by platform
+    columns: Mapping[str, ColumnEntry] = field(default_factory=dict)  # of stages of others

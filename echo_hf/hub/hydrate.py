@@ -34,6 +34,7 @@ from echo_hf.curate.provenance import (
     SCREENSHOT,
     add_texts,
     prompt_source,
+    read_left_out,
     read_quotes,
 )
 from echo_hf.errors import ImageError, ReleaseError, SourceError, SpanError
@@ -47,6 +48,7 @@ from echo_hf.hub.redistribution import (
 )
 from echo_hf.hub.release import (
     Release,
+    find_table,
     read_release,
     read_release_facts,
     unpack_release,
@@ -61,9 +63,10 @@ from echo_hf.reasons import Match
 from echo_hf.samples.boxes import cut_box, rotate_upright
 from echo_hf.samples.sample import sample_digest
 from echo_hf.samples.spans import SpanSource, join_spans, parse_spans, span_sources, text_digest
-from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, Row, arrow_rows
+from echo_hf.tables import PRIMARY_POST_COLUMNS, Row, arrow_rows
 
-TEXTS = ("prompt", "feedback", "provenance")
+COLUMN = "column"
+TEXTS = ("prompt", "feedback", "provenance", COLUMN)
 ROLE_COLUMNS = {INPUT: "input_images", OUTPUT: "output_images", SCREENSHOT: "screenshot"}
 MATCH_ORDER = list(Match).index
 MAX_CAUSES = 5
@@ -79,7 +82,7 @@ class Restored(NamedTuple):
 
 @dataclass(frozen=True)
 class SampleMatch:
-    """A sample's parts: prompt, feedback.<n>, provenance.<n>, or the role of an image and <n>."""
+    """A sample's parts: prompt, feedback.<n>, provenance.<n>, column.<name>, an image role.<n>."""
 
     id: str
     parts: Mapping[str, Restored]
@@ -188,7 +191,8 @@ def hydrate(
         restored = {hash_row(row): hydrate_sample(row, archive) for row in lacking}
         for name, rows in configs.items():
             values = [restored[hash_row(row)][0] if row["dehydrated"] else row for row in rows]
-            datasets[name] = Dataset(pa.Table.from_pylist(values, SAMPLES.features.arrow_schema))
+            schema = find_table(release, name).features.arrow_schema
+            datasets[name] = Dataset(pa.Table.from_pylist(values, schema))
         release_written = write_release(to, datasets, store, read_release_facts(release))
     matches = {match.id: match for _, match in restored.values()}
     hydration = HydrationResult(release_written, tuple(matches.values()))
@@ -302,7 +306,11 @@ def hydrate_sample(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMa
     ]
     sources = [prompt_source(prompt.value)] if prompt.value is not None else []
     provenance = row["provenance"]
+    columns: dict[str, Restored] = {}
     try:
+        for name in read_left_out(provenance):
+            detail = f"column {name!r}: build the posts again, with the stage that adds it"
+            columns[f"{COLUMN}.{name}"] = Restored(None, Match.MISSING, detail)
         quotes = read_quotes(provenance)
         texts = [
             restore_text(None, quote.spans, quote.sha256, archive, sources) for quote in quotes
@@ -317,7 +325,7 @@ def hydrate_sample(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMa
     numbered = {
         f"{name}.{index}": part for name, group in parts.items() for index, part in enumerate(group)
     }
-    match = SampleMatch(str(row["id"]), {"prompt": prompt, **numbered})
+    match = SampleMatch(str(row["id"]), {"prompt": prompt, **numbered, **columns})
     values = {
         **row,
         "prompt": prompt.value,

@@ -32,6 +32,7 @@ from echo_hf.config.sections import Target
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import (
     CardStatements,
+    ColumnEntry,
     FailedCalls,
     NestedCounts,
     ReleaseFacts,
@@ -112,6 +113,7 @@ class Manifest(SummaryMixin, ManifestModel):
     unscreened: int = 0
     hashed_authors: bool = False
     configs: Mapping[ConfigName, ConfigEntry]
+    columns: Mapping[ConfigName, ColumnEntry] = {}
     funnel: tuple[StageCounts, ...]
     provenance: Mapping[str, StageOrigin]
     statements: CardStatements = CardStatements()
@@ -127,7 +129,8 @@ class Manifest(SummaryMixin, ManifestModel):
 
     def to_text(self) -> str:
         """Return the manifest's JSON: sorted keys, indented, without a timestamp."""
-        data = self.model_dump(mode="json")
+        # Without a column of another package as it was before there were any.
+        data = self.model_dump(mode="json", exclude=None if self.columns else {"columns"})
         return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -157,6 +160,7 @@ def make_manifest(
         unscreened=len(unscreened),
         hashed_authors=has_authors,
         configs=entries,
+        columns=facts.columns,
         funnel=tuple(StageCounts(stage=name, counts=row) for name, row in facts.funnel.items()),
         provenance={name: StageOrigin(**origin) for name, origin in facts.provenance.items()},
         statements=CardStatements(

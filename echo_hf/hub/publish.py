@@ -334,7 +334,7 @@ def count_restricted_rows(release: Release) -> int:
     names = [name for name in SAMPLE_CONFIGS if name in configs]
     samples = RestrictedSamples(rights)
     restricted = sum(
-        samples.record_restriction(name, row) and has_content(row)
+        samples.record_restriction(name, row) and has_content(row, release.manifest.columns)
         for name in names
         for row in read_config_rows(release, name)
     )

@@ -18,13 +18,20 @@ from datasets import Dataset
 
 from echo_hf._infra.atomic import check_replaceable
 from echo_hf.collect.urls import platform_of, restricted_platforms
-from echo_hf.curate.provenance import OUTPUT, SCREENSHOT, prompt_source, remove_quotes
+from echo_hf.curate.provenance import (
+    OUTPUT,
+    SCREENSHOT,
+    note_left_out,
+    prompt_source,
+    remove_quotes,
+)
 from echo_hf.errors import ImageError, ReleaseError, SpanError
-from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
+from echo_hf.hub.facts import SAMPLE_CONFIGS, ColumnEntry
 from echo_hf.hub.release import (
     NAMES,
     Release,
     RowGroups,
+    find_table,
     read_config_rows,
     read_release,
     read_release_facts,
@@ -47,7 +54,7 @@ from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, count_cores, fork_map
 from echo_hf.pipeline.stage import table_bytes
 from echo_hf.reasons import LeftOut
 from echo_hf.samples.spans import repeats_source, text_digest
-from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, Row
+from echo_hf.tables import POST_TEXT, PRIMARY_POST_COLUMNS, SAMPLES, Row
 
 # What may repeat the words of a post: said by a system, its server or a judge who saw them.
 QUOTING_COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -190,9 +197,15 @@ KEPT_COLUMNS = (
 
 
 def dehydrate_sample(
-    row: Row, signatures: Mapping[str, str | None] | None = None
+    row: Row,
+    signatures: Mapping[str, str | None] | None = None,
+    added: Mapping[str, ColumnEntry] | None = None,
 ) -> dict[str, Any]:
-    """Return a sample without posted content, its images named with their signatures."""
+    """Return a sample without posted content, its images named with their signatures.
+
+    Columns of other packages with words of posts are left out as well, which the provenance says.
+    """
+    texts = list_texts(added or {})
 
     def hash_text(text: str | None, known_digest: str | None) -> str | None:
         return known_digest if text is None else text_digest(text)
@@ -200,6 +213,7 @@ def dehydrate_sample(
     return {
         **dict.fromkeys(SAMPLES.columns),
         **{name: row[name] for name in KEPT_COLUMNS},
+        **{name: None if name in texts else row[name] for name in added or ()},
         "prompt_sha256": hash_text(row["prompt"], row["prompt_sha256"]),
         "community_feedback": [
             {
@@ -221,14 +235,21 @@ def dehydrate_sample(
             for source in row["picture_sources"]
         ],
         "dehydrated": True,
-        "provenance": remove_quotes(row["provenance"]),
+        "provenance": note_left_out(
+            remove_quotes(row["provenance"]), [name for name in texts if row[name] is not None]
+        ),
     }
 
 
-def has_content(row: Row) -> bool:
+def list_texts(added: Mapping[str, ColumnEntry]) -> list[str]:
+    return [name for name, entry in added.items() if entry.content == POST_TEXT]
+
+
+def has_content(row: Row, added: Mapping[str, ColumnEntry]) -> bool:
     """Return whether a sample holds any posted content, whatever it says of itself."""
     comments = [comment["feedback"] for comment in row["community_feedback"] or []]
-    texts = [row["prompt"], *comments, *(row[name] for name in PRIMARY_POST_COLUMNS)]
+    names = (*PRIMARY_POST_COLUMNS, *list_texts(added))
+    texts = [row["prompt"], *comments, *(row[name] for name in names)]
     has_text = any(text is not None for text in texts)
     return (
         has_text or bool(list_images(row)) or remove_quotes(row["provenance"]) != row["provenance"]
@@ -259,7 +280,7 @@ def dehydrate(release_path: Path, to: Path, *, rights: Mapping[str, str] | None 
         left_out = {name: dict(counts) for name, counts in facts.left_out.items()}
         # The samples before what is beside them, which depends on all of them.
         for name in sorted(release.manifest.configs, key=lambda name: name not in SAMPLE_CONFIGS):
-            table, counts = CONFIGS[name].table, Counter[LeftOut]()
+            table, counts = find_table(release, name), Counter[LeftOut]()
             file = store.root / f"{name}.arrow"
             if name in SAMPLE_CONFIGS:
                 batches = _iterate_dehydrated(release, name, store, samples, signatures, processes)
@@ -300,10 +321,11 @@ def _iterate_dehydrated(
                     digest: signatures.get(digest) or sign(digest) for digest in list_images(row)
                 }
                 signed |= own
-                rows.append(dehydrate_sample(row, own))
+                rows.append(dehydrate_sample(row, own, release.manifest.columns))
             else:
                 rows.append(row)
-        return table_bytes(pa.Table.from_pylist(rows, SAMPLES.schema)), noted, signed
+        table = pa.Table.from_pylist(rows, find_table(release, config).schema)
+        return table_bytes(table), noted, signed
 
     if release.manifest.configs[config].rows < MIN_PARALLEL_ROWS:
         processes = 1

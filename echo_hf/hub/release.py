@@ -26,7 +26,7 @@ from echo_hf._infra.summary import SummaryMixin
 from echo_hf.config.runs import find_release
 from echo_hf.errors import ImageError, ReleaseError, unknown
 from echo_hf.hub.card import read_searches, render_card, render_eval_file
-from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts
+from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts, get_table
 from echo_hf.hub.manifest import (
     CARD,
     EVAL_FILE,
@@ -57,7 +57,6 @@ from echo_hf.pipeline.stage_runner import check_columns
 from echo_hf.tables import (
     ADDED_COLUMNS,
     APPLICABILITY,
-    SAMPLES,
     Table,
     arrow_batches,
     get_rows,
@@ -149,7 +148,7 @@ def _read_features(release: Release, config: str) -> Features:
 
     What a file says itself is not believed: some features open a path when a row is looked at.
     """
-    table, path = _get_table(release, config), config_files(release, config)[0]
+    table, path = find_table(release, config), config_files(release, config)[0]
     with catch_read_errors(path):
         schema = read_schema(read_footer(path, release.path))
     if is_wide(table, schema.names):
@@ -195,7 +194,7 @@ def _compute_state(release: Release, config: str) -> str:
 
 def _iterate_tables(release: Release, config: str) -> Iterator[pa.Table]:
     """Yield a config's rows in batches; each id occurs once."""
-    table, rows_before = _get_table(release, config), 0
+    table, rows_before = find_table(release, config), 0
     ids: set[Any] = set()
     for path in config_files(release, config):
         with catch_read_errors(path), open_parquet(path, release.path) as file:
@@ -204,7 +203,7 @@ def _iterate_tables(release: Release, config: str) -> Iterator[pa.Table]:
             for batch in file.iterate_batches():
                 check_embedded(batch, rows_before)
                 rows_before += batch.num_rows
-                if table is SAMPLES:
+                if config in SAMPLE_CONFIGS:
                     check_ids(path, batch["id"].to_pylist(), ids)
                 part = pa.Table.from_batches([batch])
                 if wide:
@@ -292,11 +291,19 @@ def write_release(
     for name, dataset in configs.items():
         if name not in CONFIGS:
             raise ReleaseError(unknown("config of a release", name, CONFIGS))
-        check_columns(CONFIGS[name].table, dataset, f"release of {name}")
+        check_columns(get_table(name, facts.columns), dataset, f"release of {name}")
     names = [name for name in CONFIGS if name in configs]
     with replace_folder(folder.resolve(), NAMES) as partial:
         entries = {
-            name: _write_config(partial, name, configs[name], images, shard_bytes, processes)
+            name: _write_config(
+                partial,
+                name,
+                get_table(name, facts.columns),
+                configs[name],
+                images,
+                shard_bytes,
+                processes,
+            )
             for name in names
         }
         samples = [configs[name] for name in SAMPLE_CONFIGS if name in configs]
@@ -317,24 +324,30 @@ def write_release(
 
 
 def _write_config(
-    folder: Path, name: str, dataset: Dataset, store: ImageStore, shard_bytes: int, processes: int
+    folder: Path,
+    name: str,
+    table: Table,
+    dataset: Dataset,
+    store: ImageStore,
+    shard_bytes: int,
+    processes: int,
 ) -> ConfigEntry:
     """Write a config as `test-00000-of-0000N.parquet`, with one row group in memory."""
     (folder / name).mkdir()
-    schema = make_released_schema(CONFIGS[name].table)
+    schema = make_released_schema(table)
     paths: list[Path] = []
     digests: list[bytes] = []
     images = dehydrated = loaded_bytes = 0
     shard_size, ids = shard_bytes, set[Any]()
     with ExitStack() as stack, pause_gc():
         for group in _iterate_groups(
-            name, dataset, store, min(BATCH_BYTES, shard_bytes), processes
+            name, table, dataset, store, min(BATCH_BYTES, shard_bytes), processes
         ):
             if shard_size >= shard_bytes:
                 stack.close()
                 paths.append(folder / name / f"{SPLIT}-{len(paths):05d}.parquet")
                 file, shard_size = stack.enter_context(_open_writer(paths[-1], schema)), 0
-            if CONFIGS[name].table is SAMPLES:
+            if name in SAMPLE_CONFIGS:
                 check_ids(paths[-1], group.rows["id"].to_pylist(), ids)
             file.write_table(group.rows)
             shard_size += group.size
@@ -370,9 +383,9 @@ class _RowGroup(NamedTuple):
 
 
 def _iterate_groups(
-    name: str, dataset: Dataset, store: ImageStore, limit: int, processes: int
+    name: str, table: Table, dataset: Dataset, store: ImageStore, limit: int, processes: int
 ) -> Iterator[_RowGroup]:
-    table, schema = CONFIGS[name].table, make_released_schema(CONFIGS[name].table)
+    schema = make_released_schema(table)
     max_rows = BATCH_ROWS if table.images else IMAGELESS_BATCH_ROWS
 
     def digest_rows(start: int) -> tuple[pa.Buffer, list[bytes], list[int]]:
@@ -505,6 +518,7 @@ def read_release_facts(release: Release) -> ReleaseFacts:
         measured=stats.measured,
         left_out=stats.left_out,
         failed=stats.failed,
+        columns=manifest.columns,
         searches=read_searches(release.path / CARD) if manifest.card else {},
         **vars(manifest.statements),
     )
@@ -519,7 +533,7 @@ def unpack_release(release: Release, images: ImageStore) -> dict[str, Dataset]:
     return {
         name: store_table_rows(
             read_config_rows(release, name, images),
-            _get_table(release, name),
+            find_table(release, name),
             images.root / f"{name}.arrow",
         )
         for name in release.manifest.configs
@@ -570,7 +584,7 @@ def read_config_rows(
     parts: Iterable[RowGroups] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield a config's rows with image digests; a store makes it read the images."""
-    table = _get_table(release, config)
+    table = find_table(release, config)
     released, pictures = make_released_schema(table), table.images
 
     def choose_columns(schema: pa.Schema) -> list[str] | None:
@@ -587,12 +601,12 @@ def read_config_rows(
     ids: set[Any] = set()
     for path, groups in parts or ((path, None) for path in config_files(release, config)):
         rows: Iterator[Mapping[str, Any]] = read_rows(path, choose_columns, groups)
-        if table is APPLICABILITY:
+        if config == APPLICABILITY.name:
             rows = chain.from_iterable(
-                lengthen_rows([row]) if is_wide(table, row) else [row] for row in rows
+                lengthen_rows([row]) if is_wide(APPLICABILITY, row) else [row] for row in rows
             )
         for row in rows:
-            if table is SAMPLES:
+            if config in SAMPLE_CONFIGS:
                 check_ids(path, [row["id"]], ids)
             row = {**dict.fromkeys(released.names), **row}
             name = next(iter(row.values()))
@@ -607,10 +621,10 @@ def read_config_rows(
             yield {**row, **digests}
 
 
-def _get_table(release: Release, config: str) -> Table:
+def find_table(release: Release, config: str) -> Table:
     if config not in CONFIGS:
         raise ReleaseError(unknown("config", config, CONFIGS, repr(str(release.path))))
-    return CONFIGS[config].table
+    return get_table(config, release.manifest.columns)
 
 
 def read_rows(

@@ -1,4 +1,4 @@
 """How one stage runs: its contract, its answers, its result, the run's folder.
 
-Which stages there are, and in which order, says `builder/steps.py`.
+Which stages there are, and in which order, say the stages themselves: `order_stages` of `stage.py`.
 """

@@ -12,21 +12,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, Features, List, Value
 from pydantic import BaseModel
 
+from echo_hf.config.sections import ModelStageOptions, StageOptions
+from echo_hf.config.stages import STAGES
 from echo_hf.engines.base import Engine, Request, check_vision
 from echo_hf.errors import TableError
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import AnswerSource, Failure, NoAnswers, StoredAnswers, as_source
 from echo_hf.pipeline.batch_inference import AskedAnswers
 from echo_hf.prompts import Prompt
-from echo_hf.reasons import Reason, Status
-from echo_hf.tables import Table, arrow_batches
+from echo_hf.reasons import Reason, StageReason, Status
+from echo_hf.tables import Column, Table, arrow_batches
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
@@ -48,6 +50,8 @@ CONTROL = Features(
 )
 CONTROL_SCHEMA = CONTROL.arrow_schema.remove_metadata()
 KEY_SEPARATOR = "\x1f"
+# Who decides the values of a column.
+COPIED, BY_RULE, BY_MODEL = "copied", "a fixed rule", "a model"
 
 
 def join_digests(*parts: str) -> str:
@@ -77,23 +81,48 @@ class Stage(ABC):
     """One step of the pipeline.
 
     A subclass is a frozen dataclass: its fields are its parameters, and count in its digest unless
-    their metadata say `digest: False`.
+    their metadata say `digest: False`. `register` makes it known by its name.
+
+    One that adds columns to samples, or leaves rows out, says which in `adds`, and has no `outputs`
+    of its own: it gives the key of each row that goes on, and its own columns; all others stay as
+    they are. Those of other packages are such stages. Its reasons are an enum of its own, derived
+    from `RejectReason`, `NoticeReason` or `FailureReason` of `echo_hf.reasons`.
 
     Attributes:
         name: The verb on the command line, and the folder of its results.
         version: Raised by hand when the code changes what the stage computes.
+        after: The stage whose rows it reads; null for the first one.
         inputs: The table it reads; further columns are ignored.
         outputs: The table it writes.
+        adds: Columns that it adds to samples, whose `content` says if they hold words of posts or
+            of images (`post_text`), or nothing of them (`derived`).
+        Options: Its section of the config; a field of the same name takes an option's value.
+        decides: Columns that get their values here, by who decides them: a copy, a rule, a model.
+        makes_rows: True when its rows are other things than those it reads.
         whole: True when it must see all rows in one batch, because they depend on each other.
         stays: True when no other machine may call it: it holds a secret, or reads files here.
     """
 
     name: ClassVar[str]
     version: ClassVar[int]
+    after: ClassVar[str | None] = None
     inputs: ClassVar[Table]
     outputs: ClassVar[Table]
+    adds: ClassVar[Mapping[str, Column]] = {}
+    joins: ClassVar[bool] = False  # its columns are joined to the rows that it reads
+    Options: ClassVar[type[StageOptions]] = StageOptions
+    decides: ClassVar[Mapping[str, Sequence[str]]] = {}
+    makes_rows: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     stays: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        is_open = "adds" in vars(cls) or (hasattr(cls, "inputs") and not hasattr(cls, "outputs"))
+        if is_open and "outputs" not in vars(cls):
+            key = {name: cls.inputs.columns[name] for name in cls.inputs.key}
+            cls.outputs = dataclasses.replace(cls.inputs, columns={**key, **cls.adds})
+            cls.joins = True
 
     @abstractmethod
     def __call__(self, table: pa.Table) -> pa.Table:
@@ -101,8 +130,11 @@ class Stage(ABC):
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """Make the stage as a config sets it up; one without parameters is always the same."""
-        return cls()
+        """Make the stage as a config sets it up: target, images, and the options of its section."""
+        options = {"target": config.target, "images": images}
+        options |= dict(getattr(config.stages, cls.name, ()))
+        names = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{name: value for name, value in options.items() if name in names})
 
     def in_run(self, root: Path) -> Self:
         """Return the stage with what people wrote into a run's folder; most read nothing there."""
@@ -145,7 +177,9 @@ class Stage(ABC):
             for field in dataclasses.fields(self)
             if field.metadata.get("digest", True)
         }
-        return {"name": self.name, "version": self.version, "parameters": parameters}
+        adds = {name: [str(column.feature), column.content] for name, column in self.adds.items()}
+        description = {"name": self.name, "version": self.version, "parameters": parameters}
+        return {**description, "adds": adds} if adds else description
 
     def digest(self) -> str:
         """Return the sha256 of `describe()`: equal digests on equal rows give equal results."""
@@ -203,6 +237,7 @@ class ModelStage(Stage):
         store: Where the answers of the engine are kept; in memory, for this stage, when null.
     """
 
+    Options: ClassVar[type[StageOptions]] = ModelStageOptions
     answer: ClassVar[type[BaseModel]]
     rounds: ClassVar[int] = 1
     sends_images: ClassVar[bool] = False
@@ -285,6 +320,23 @@ class ModelStage(Stage):
         }
 
 
+StageT = TypeVar("StageT", bound=Stage)
+
+
+def register(stage: type[StageT]) -> type[StageT]:
+    """Make a stage known by its name; a decorator.
+
+    A config turns a stage of another package on by a section of its name below `stages`.
+
+    Args:
+        stage: The class, with a `name`.
+
+    Returns:
+        The same class.
+    """
+    return STAGES.register(stage.name)(stage)
+
+
 def _to_plain_value(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):  # their order differs from process to process
         return sorted(map(str, value))
@@ -323,19 +375,18 @@ def keep_rows(columns: pa.Table, parents: pa.Array) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class RowIssue:
-    """The fate of input rows that were rejected, quarantined or noted.
+    """The fate of input rows that were rejected, quarantined or noted, as the reason's kind says.
 
     Attributes:
-        status: rejected, quarantined or noted.
         parents: Keys of the input rows.
-        reason: Why, from the closed lists of `echo_hf.reasons`.
+        reason: Why: a member of an enum that derives from `RejectReason`, `FailureReason` or
+            `NoticeReason` of `echo_hf.reasons`.
         detail: What a person needs to see the cause.
         request: Key of the model call, where one failed.
     """
 
-    status: Status
     parents: Sequence[str]
-    reason: Reason
+    reason: StageReason
     detail: str | None = None
     request: str | None = None
 
@@ -348,7 +399,7 @@ def issue_rows(outputs: Table, issues: Iterable[RowIssue]) -> pa.Table:
 def _control_values(issue: RowIssue) -> dict[str, Any]:
     cells = (
         list(issue.parents),
-        issue.status.value,
+        issue.reason.status.value,
         str(issue.reason),
         issue.detail,
         issue.request,
@@ -393,19 +444,17 @@ class StageRows:
         self,
         row: int,
         key: str,
-        status: Status,
-        reason: Reason,
+        reason: StageReason,
         detail: str | None = None,
         request: str | None = None,
     ) -> None:
         """Add an issue of an input row, by its number and key."""
-        issue = RowIssue(status, [key], reason, detail, request)
+        issue = RowIssue([key], reason, detail, request)
         self._rows.append((row, True, _control_values(issue)))
 
     def quarantine(self, row: int, key: str, failure: Failure) -> None:
         """Quarantine an input row whose call gave no answer."""
-        issue = (failure.reason, failure.detail, failure.request)
-        self.add_issue(row, key, Status.QUARANTINED, *issue)
+        self.add_issue(row, key, failure.reason, failure.detail, failure.request)
 
     def to_table(self) -> pa.Table:
         """Return all output rows with control columns; kept rows of an input row come first."""

@@ -24,8 +24,8 @@ from rich.tree import Tree
 
 from echo_hf._infra.console import SEE_MORE, say
 from echo_hf._infra.text import clean
-from echo_hf.builder.steps import STAGES
 from echo_hf.config.runs import find_runs_folder, relative_to_cwd
+from echo_hf.config.stages import BUILT_IN_STAGES
 from echo_hf.config.systems import shipped_config
 from echo_hf.judging.board import show_scores, show_win_rates
 from echo_hf.pipeline.progress import LOG_FILE, ProgressListener
@@ -146,7 +146,7 @@ def _build_quickstart(screen: ConsoleProgress, runs: Path) -> dict[str, Any]:
     from echo_hf.report.report import report
 
     with open_run(shipped_config(), runs, watch=cast("ProgressListener", screen)) as pipeline:
-        results, folder = list(pipeline.results(STAGES[-1])), pipeline.folder
+        results, folder = list(pipeline.results(BUILT_IN_STAGES[-1])), pipeline.folder
         pipeline.release(results)  # for scores and report; outputs are not there yet
         write_stand_in_outputs(folder)
         score(shipped_config(), runs=runs)
@@ -188,7 +188,7 @@ def _compute_state(run: Path) -> str:
 
 
 def _show_stages(screen: ConsoleProgress, run: Path) -> None:
-    for name in STAGES:
+    for name in BUILT_IN_STAGES:
         folder, stats = run / "stages" / name, _read_stats(run, name)
         stats["fill"] = SimpleNamespace(**stats["fill"])
         parts = ("rejects", "quarantine", "notices")

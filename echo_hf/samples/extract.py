@@ -20,6 +20,7 @@ from echo_hf.engines.base import Text
 from echo_hf.engines.rules import remove_notes
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
+from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, register
 from echo_hf.prompts import quote_as_data
 from echo_hf.reasons import Notice, Reject
 from echo_hf.samples.sample import Finding, context_of, sample_digest, sample_ids, texts_of
@@ -297,6 +298,7 @@ class ThreadDrafts:
         self.findings.append((notice, detail))
 
 
+@register
 @dataclass(frozen=True)
 class Extract(SampleStage):
     """Finds the prompts of a thread, the posts that show them, and what was said about them.
@@ -310,6 +312,12 @@ class Extract(SampleStage):
 
     name: ClassVar[str] = "extract"
     version: ClassVar[int] = 6
+    after: ClassVar[str | None] = "download"
+    makes_rows: ClassVar[bool] = True
+    decides: ClassVar[Mapping[str, Sequence[str]]] = {
+        BY_MODEL: ("post_urls", "prompt", "quality", "community_feedback"),
+        BY_RULE: ("id", "prompt_modified"),
+    }
     inputs: ClassVar[Table] = THREADS
     answer: ClassVar[type[BaseModel]] = ExtractAnswer
     max_tokens: ClassVar[int] = 8192

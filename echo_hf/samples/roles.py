@@ -17,6 +17,7 @@ from echo_hf.engines.reference_images import mentions_image
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
+from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, register
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Doubt, Failed, Notice
 from echo_hf.samples.blanks import find_placeholders
@@ -45,6 +46,7 @@ ABSENT_SCHEMA = AbsentImageAnswer.model_json_schema()
 Answer = BaseModel | Failure
 
 
+@register
 @dataclass(frozen=True)
 class Roles(SampleStage):
     """Says what the images of a sample are: what went in, what came out, what is a screenshot.
@@ -70,6 +72,15 @@ class Roles(SampleStage):
 
     name: ClassVar[str] = "roles"
     version: ClassVar[int] = 8
+    after: ClassVar[str | None] = "extract"
+    makes_rows: ClassVar[bool] = True
+    decides: ClassVar[Mapping[str, Sequence[str]]] = {
+        BY_MODEL: (
+            *("post_urls", "prompt", "prompt_fill_blank", "quality", "input_images"),
+            *("output_images", "screenshot", "review", "doubts"),
+        ),
+        BY_RULE: ("id", "prompt_modified"),
+    }
     answer: ClassVar[type[BaseModel]] = RolesAnswer
     rounds: ClassVar[int] = 2
     absent_tokens: ClassVar[int] = 64

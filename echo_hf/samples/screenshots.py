@@ -18,6 +18,7 @@ from echo_hf.errors import ImageError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
+from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, register
 from echo_hf.prompts import quote_as_data
 from echo_hf.reasons import Doubt, Notice
 from echo_hf.samples.boxes import (
@@ -101,6 +102,7 @@ class ScreenshotsAnswer(BaseModel):
         return {"inputs": boxes["input"], "outputs": boxes["output"]}
 
 
+@register
 @dataclass(frozen=True)
 class Screenshots(SampleStage):
     """Reads the prompt in a screenshot of a conversation, and cuts out what went in and came out.
@@ -129,6 +131,14 @@ class Screenshots(SampleStage):
 
     name: ClassVar[str] = "screenshots"
     version: ClassVar[int] = 4
+    after: ClassVar[str | None] = "roles"
+    decides: ClassVar[Mapping[str, Sequence[str]]] = {
+        BY_MODEL: (
+            *("prompt", "input_images", "output_images", "is_screenshot", "input_bboxs"),
+            *("output_bboxs", "doubts"),
+        ),
+        BY_RULE: ("prompt_modified",),
+    }
     answer: ClassVar[type[BaseModel]] = ScreenshotsAnswer
     sends_images: ClassVar[bool] = True
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
-from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import ModelStage, StageRows
 from echo_hf.prompts import Prompt, load_prompt
-from echo_hf.reasons import Reject, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding
 from echo_hf.tables import Row, Table
 
@@ -37,14 +34,6 @@ class SampleStage(ModelStage):
     keeps_failed: ClassVar[bool] = True  # whether a row goes on when one of its calls failed
 
     target: Target
-
-    @classmethod
-    def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """Return the stage for the config's target, with the options of its section."""
-        options: dict[str, Any] = {"images": images, **dict(getattr(config.stages, cls.name))}
-        names = {field.name for field in fields(cls)}
-        own_options = {name: value for name, value in options.items() if name in names}
-        return cls(config.target, **own_options)
 
     @property
     def prompt(self) -> Prompt:
@@ -112,8 +101,7 @@ class SampleStage(ModelStage):
                 continue
             new_rows, findings = self.finish_row(row, row_answers, made_by)
             for reason, detail in findings:
-                status = Status.REJECTED if isinstance(reason, Reject) else Status.NOTED
-                rows.add_issue(number, key, status, reason, detail)
+                rows.add_issue(number, key, reason, detail)
             for values in new_rows:
                 rows.keep(number, key, values)
         return rows.to_table()

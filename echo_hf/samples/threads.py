@@ -16,8 +16,8 @@ from datasets import Dataset
 from echo_hf.collect.collect import ORDER, merge_posts
 from echo_hf.config.loading import Config
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.stage import RowIssue, Stage, issue_rows, keep_rows
-from echo_hf.reasons import Missing, Notice, Reject, Status
+from echo_hf.pipeline.stage import RowIssue, Stage, issue_rows, keep_rows, register
+from echo_hf.reasons import Missing, Notice, Reject
 from echo_hf.tables import POSTS, THREADS, Table, arrow_rows
 
 NO_PARENT = -1
@@ -110,6 +110,7 @@ def _find_topmost(parent_of: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return parent_of
 
 
+@register
 @dataclass(frozen=True)
 class Threads(Stage):
     """Joins posts into reply trees; a tree stays when one of its posts is relevant enough.
@@ -123,6 +124,8 @@ class Threads(Stage):
 
     name: ClassVar[str] = "threads"
     version: ClassVar[int] = 1
+    after: ClassVar[str | None] = "relevance"
+    makes_rows: ClassVar[bool] = True
     inputs: ClassVar[Table] = POSTS
     outputs: ClassVar[Table] = THREADS
     whole: ClassVar[bool] = True
@@ -177,15 +180,13 @@ class Threads(Stage):
             if not keep:
                 reason = Reject.NOT_RELEVANT if was_asked[tree] else Reject.NOT_ASKED
                 reason = Reject.NOT_SCORED if unsure[tree] else reason
-                issues.append(RowIssue(Status.REJECTED, members[tree], reason))
+                issues.append(RowIssue(members[tree], reason))
         # A post whose parent was cut off is the root of its tree.
         notice_by_post = dict.fromkeys(forest.self_parents, Notice.SELF_PARENT)
         notice_by_post |= dict.fromkeys(forest.cycles, Notice.CYCLE)
         roots = (forest.order[start] for start, _ in spans)
         issues += [
-            RowIssue(Status.NOTED, [urls[post]], notice_by_post[post])
-            for post in roots
-            if post in notice_by_post
+            RowIssue([urls[post]], notice_by_post[post]) for post in roots if post in notice_by_post
         ]
         kept_spans = [span for span, keep in zip(spans, is_relevant, strict=True) if keep]
         kept = _build_trees(posts, forest, kept_spans)

@@ -28,9 +28,9 @@ from typer.testing import CliRunner, Result
 
 from echo_hf import tables as declared
 from echo_hf.builder.build import build, open_run, run_until
-from echo_hf.builder.steps import STAGES
 from echo_hf.builder.update import BACKUP_FOLDER, UpdateResult, plan_build, update
 from echo_hf.cli import app
+from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, register
 from echo_hf.engines.planner import NO_WORK

@@ -13,7 +13,7 @@ import pytest
 
 from echo_hf.builder.build import build
 from echo_hf.builder.replay import ReplayEngine, import_answers
-from echo_hf.builder.steps import STAGES, load_stage_class
+from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import MANIFEST
@@ -22,6 +22,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.batch_inference import MAX_EQUAL_ERRORS, fill
 from echo_hf.pipeline.stage import ModelStage
+from echo_hf.pipeline.stage_order import load_stage_class
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.roles import Roles
 from tests.errors_for_tests import said_by

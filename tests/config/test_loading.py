@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from echo_hf.builder.steps import STAGES
 from echo_hf.config.checks import parse_yaml
 from echo_hf.config.collection import DateRange, phase_dates
 from echo_hf.config.loading import Config, load_config, parse_config
 from echo_hf.config.sections import Hazard, sort_hazards
+from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
 from echo_hf.errors import ConfigError
 from echo_hf.pipeline.run_folder import RunFolder
 from tests.stages_for_tests import ROOT

@@ -12,7 +12,7 @@ import pytest
 
 import echo_hf
 from echo_hf import errors
-from echo_hf.builder.steps import STEPS
+from echo_hf.config.stages import STAGES
 from tests.stages_for_tests import ROOT
 
 
@@ -20,7 +20,7 @@ def imported() -> dict[str, Any]:
     """Public names, errors, stages, and what the page for Python lists: contracts of plug-ins."""
     page = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
     places = re.findall(r"^### ([\w.]+)\.(\w+)$", page, re.M)
-    places += [tuple(place.split(":")) for place in STEPS.values()]
+    places += [(stage.__module__, stage.__name__) for stage in map(STAGES.find, STAGES.modules)]
     places += [(errors.__name__, name) for name in vars(errors) if name.endswith("Error")]
     for part in (echo_hf, echo_hf.metrics, echo_hf.scores):
         places += [(part.__name__, name) for name in part.__all__]

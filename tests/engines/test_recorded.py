@@ -48,7 +48,7 @@ def test_an_answer_belongs_to_a_stage_a_row_and_maybe_a_part(tmp_path: Path) -> 
     [
         ({"row": "a", "answer": "safe"}, "answers.jsonl:2: stage is missing"),
         ({**LINE, "anwser": 1}, "answers.jsonl:2: unknown key 'anwser'; did you mean 'answer'?"),
-        ({**LINE, "stage": "savety"}, "answers.jsonl:2: stage is 'savety': input should be 'rel"),
+        ({**LINE, "stage": "savety"}, "answers.jsonl:2: stage is 'savety': expected a stage that"),
         (LINE, "answers.jsonl:2: row 'a' has an answer above: keep one of them"),
         ("safe", "answers.jsonl:2: expected a mapping"),
         (b'{"stage":', "answers.jsonl:2: "),

@@ -22,7 +22,7 @@ from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage import RowIssue, Stage, issue_rows, keep_rows, parent_lists
 from echo_hf.pipeline.stage_runner import iterate_keyed_requests, run_stage
 from echo_hf.quickstart.truth import corpus_folder
-from echo_hf.reasons import Reject, Status
+from echo_hf.reasons import Reject
 from echo_hf.tables import POSTS, STRING, Column, Table
 from tests.errors_for_tests import said_by
 from tests.stages_for_tests import ByAuthor, Echo, Guess, Scripted, posts, request, url
@@ -349,10 +349,7 @@ def test_images_travel_as_the_bytes_they_were(tmp_path: Path, cached: bool, deco
 
         def __call__(self, table: pa.Table) -> pa.Table:
             even = table.take(pa.array(range(0, len(table), 2)))
-            odd = [
-                RowIssue(Status.REJECTED, [one], Reject.TRASH)
-                for one in table["name"].to_pylist()[1::2]
-            ]
+            odd = [RowIssue([one], Reject.TRASH) for one in table["name"].to_pylist()[1::2]]
             rows = keep_rows(even.replace_schema_metadata(None), parent_lists(even["name"]))
             return pa.concat_tables([rows, issue_rows(photos, odd)])
 

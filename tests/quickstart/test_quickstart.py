@@ -22,11 +22,11 @@ from typer.testing import CliRunner
 
 from echo_hf.builder.build import build
 from echo_hf.builder.gold.check import check_engine
-from echo_hf.builder.steps import STAGES
 from echo_hf.cli import app, progress
 from echo_hf.cli.progress import TerminalProgress
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config.checks import EngineChoice
+from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
 from echo_hf.engines.base import register
 from echo_hf.engines.recorded import RecordedEngine
 from echo_hf.quickstart.run import describe_unrated, render_thread_and_samples, show_quickstart

@@ -17,7 +17,6 @@ from echo_hf.builder.gold.folder import HALVES, POSTS_FILE, read_gold
 from echo_hf.builder.gold.measures import Measure
 from echo_hf.builder.gold.posts import check_agreement, make_dataset, read_gold_posts
 from echo_hf.builder.gold.stages import CHECKS, GoldMaterial, choose_stages, name_half, score_stage
-from echo_hf.builder.steps import load_stage_class
 from echo_hf.config.checks import EngineChoice, format_value
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.runs import find_runs_folder
@@ -29,6 +28,7 @@ from echo_hf.errors import ConfigError, GoldError, unknown
 from echo_hf.pipeline.batch_inference import FillStats, plan_requests
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
+from echo_hf.pipeline.stage_order import load_stage_class
 from echo_hf.pipeline.stage_runner import run_stage
 
 if TYPE_CHECKING:

@@ -64,12 +64,21 @@ class GoldPart(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+LINES: dict[str, type[GoldLine]] = {}  # by the name of the file
+
+
 class GoldLine(GoldPart):
     """A line of a gold file; `names` are the fields whose values identify it in its file."""
 
+    file: ClassVar[str]
     half: Half = "held_out"
     names: ClassVar[tuple[str, ...]] = ("post_url",)
     _place: str = PrivateAttr("")
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        if "file" in vars(cls):
+            LINES[cls.file] = cls
 
     @property
     def place(self) -> str:
@@ -86,6 +95,7 @@ class GoldLine(GoldPart):
 
 
 class RelevanceLine(GoldLine):
+    file = "relevance"
     names = ("url",)
     url: PostUrl
     score: RelevanceScore
@@ -107,6 +117,7 @@ class GoldSample(GoldPart):
 
 
 class ExtractLine(GoldLine):
+    file = "extract"
     names = ("root_url",)
     root_url: PostUrl
     samples: tuple[GoldSample, ...]
@@ -150,6 +161,7 @@ class SampleLine(GoldLine):
 
 
 class RolesLine(SampleLine):
+    file = "roles"
     pictures: tuple[ImageRole, ...]
     filled: tuple[TemplateCompletion, ...] = ()
     conversation: ImagePlace | None = None
@@ -175,6 +187,7 @@ class RolesLine(SampleLine):
 
 
 class ScreenshotLine(GoldLine):
+    file = "screenshots"
     names = ("post_url", "index")
     post_url: PostUrl
     index: Natural
@@ -184,7 +197,21 @@ class ScreenshotLine(GoldLine):
     outputs: tuple[GoldBox, ...]
 
 
+class SafetyLine(SampleLine):
+    file = "safety"
+    flagged: StrictBool
+    categories: tuple[AnsweredHazardCode, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_categories(self) -> Self:
+        if self.flagged != bool(self.categories):
+            expected = "codes of its hazards" if self.flagged else "none"
+            raise ValueError(f"categories: expected {expected}, as flagged is {self.flagged!r}")
+        return self
+
+
 class FeedbackLine(GoldLine):
+    file = "feedback"
     post_url: PostUrl
     verdict: FeedbackVerdict
     acceptable: tuple[FeedbackVerdict, ...] = ()
@@ -206,32 +233,10 @@ class FeedbackLine(GoldLine):
 
 
 class TaskLine(SampleLine):
+    file = "tasks"
     kind: SampleKind
     task: TaskName
     acceptable: tuple[TaskName, ...] = ()
-
-
-class SafetyLine(SampleLine):
-    flagged: StrictBool
-    categories: tuple[AnsweredHazardCode, ...] = ()
-
-    @model_validator(mode="after")
-    def _check_categories(self) -> Self:
-        if self.flagged != bool(self.categories):
-            expected = "codes of its hazards" if self.flagged else "none"
-            raise ValueError(f"categories: expected {expected}, as flagged is {self.flagged!r}")
-        return self
-
-
-LINES: Mapping[str, type[GoldLine]] = {
-    "relevance": RelevanceLine,
-    "extract": ExtractLine,
-    "roles": RolesLine,
-    "screenshots": ScreenshotLine,
-    "safety": SafetyLine,
-    "feedback": FeedbackLine,
-    "tasks": TaskLine,
-}
 
 
 class Gold(dict[str, tuple[Any, ...]]):

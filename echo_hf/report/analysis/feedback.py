@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 
-from echo_hf.builder.steps import STEPS, load_stage_class
+from echo_hf.config.stages import STAGES
 from echo_hf.curate.feedback import KEYWORD_VERDICTS
 from echo_hf.errors import MissingExtraError
 from echo_hf.hub.manifest import Manifest
@@ -245,10 +245,10 @@ def count_activity(
 
 
 def read_funnel(manifest: Manifest | None) -> AnalysisPart[tuple[result.FunnelStep, ...]]:
-    steps = []
+    steps, names = [], STAGES.list_names()
     for row in manifest.funnel if manifest else ():
-        if row.stage in STEPS:  # a release may be older or newer than this toolkit
-            stage, counts = load_stage_class(row.stage), cast("Mapping[str, Any]", row.counts)
+        if row.stage in names:  # a release may be older or newer than this toolkit
+            stage, counts = STAGES.find(row.stage), cast("Mapping[str, Any]", row.counts)
             steps.append(
                 result.FunnelStep(
                     stage=row.stage,

@@ -31,7 +31,6 @@ from echo_hf.builder.gold.posts import read_gold_posts
 from echo_hf.builder.gold.stages import (
     CHECKS,
     FILE_CHECKS,
-    MEASURES_OF_FILE,
     GoldMaterial,
     ImageRoles,
     read_key,
@@ -70,7 +69,9 @@ def figures(file: str, *pairs: tuple[Any, Any]) -> dict[str, Measure]:
         made = LINES[file].model_validate(line) if isinstance(line, dict) else line
         root = getattr(made, "root_url", ROOT)
         items += FILE_CHECKS[file].compare(root, made, answer, CONFIG)
-    every = summarize(FILE_CHECKS[file].stage, MEASURES_OF_FILE[file].split(), items, errors=True)
+    every = summarize(
+        FILE_CHECKS[file].stage, FILE_CHECKS[file].measures.split(), items, errors=True
+    )
     return {one.name: one for one in every}
 
 

@@ -9,9 +9,10 @@ import pytest
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
 from echo_hf.builder.gold.check import check_engine
-from echo_hf.builder.steps import STAGES, load_stage_class
 from echo_hf.config.checks import EngineChoice
+from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
 from echo_hf.pipeline.stage import ModelStage
+from echo_hf.pipeline.stage_order import load_stage_class
 
 # Warnings of the libraries that run the model; ours are errors in all other tests.
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]

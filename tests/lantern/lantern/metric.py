@@ -21,6 +21,8 @@ class Light(Metric):
     def measure(  # type: ignore[override]
         self, outputs: Iterable[Any], *, protocol: Any, options: Any, names: Sequence[str]
     ) -> MetricResult:
+        del options, names  # it has no options, and looks at images alone
+
         def measure_image(image: Image.Image) -> float:
             return float(np.asarray(image.convert("L"), float).mean() / 255)
 
