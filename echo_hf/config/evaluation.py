@@ -512,7 +512,8 @@ class EvaluationBase(Section):
     @model_validator(mode="after")
     def _check_rubrics(self) -> Self:
         if self.rubrics:
-            check_distinct(self.rubrics, RUBRICS.list_names())
+            figures = {"win_rate", "human_corrected", "bradley_terry", *METRICS.list_names()}
+            check_distinct(self.rubrics, sorted(figures.union(RUBRICS.list_names())))
         for judge in self.judges:
             for name in judge.rubrics:
                 if name not in (OVERALL, TEXT_RENDERING):  # which each config has

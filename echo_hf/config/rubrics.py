@@ -21,12 +21,12 @@ from pydantic import (
 from echo_hf._infra.registry import Registry
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.checks import (
-    Name,
     Section,
     Statement,
     Words,
     check_unequal,
     first_error,
+    match_pattern,
     parse_yaml,
 )
 from echo_hf.errors import ConfigError
@@ -34,6 +34,7 @@ from echo_hf.errors import ConfigError
 FORM_PLACEHOLDER = "$form"
 MAX_PROMPT_CHARACTERS = 100_000
 FRONT_MATTER = re.compile(r"---[^\S\n]*\n(.*?)^---[^\S\n]*$\n?(.*)", re.DOTALL | re.MULTILINE)
+NameRule = match_pattern("[a-z][a-z0-9_]{0,79}", "a name of lower-case letters, digits and '_'")
 OVERALL, TEXT_RENDERING = "overall", "text_rendering"
 PUBLISHED_SCALE = (1.0, 10.0)
 AnswerKind = Literal["rating", "yes_no"]
@@ -67,7 +68,7 @@ class Rubric(Section):
             without it that comes last.
     """
 
-    name: Name
+    name: Annotated[str, NameRule]
     title: Words | None = None
     answer: AnswerKind = "rating"
     scale: Annotated[Scale, AfterValidator(check_ends)] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -63,9 +63,9 @@ def fill_applicability_prompt(metrics: Metrics) -> Prompt:
     return Prompt("applicability", fill_prompt("judging/applicability", fields).text)
 
 
-def list_asked(named: Collection[str] = ()) -> tuple[type[Metric], ...]:
-    """Return the measured metrics that have a question; a config names some of them."""
-    return tuple(metric for metric in list_measured(named) if metric.question)
+def list_asked(metrics: Iterable[type[Metric]] = ()) -> tuple[type[Metric], ...]:
+    """Return the metrics that have a question, of those that are measured by default if of none."""
+    return tuple(metric for metric in metrics or list_measured() if metric.question)
 
 
 def build_applicability_rows(tasks: Iterable[Task]) -> Dataset:

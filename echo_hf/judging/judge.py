@@ -48,6 +48,7 @@ from echo_hf.judging.session import (
     write_comparisons,
     write_ratings,
 )
+from echo_hf.metrics.rubric import list_figures
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
@@ -182,7 +183,7 @@ def applicability_question(
 ) -> JudgeTask:
     digests = (image.sha256 for task in tasks for image in task.inputs)
     images = sent.load(digests, "model_budget")
-    stage = Applicability(options, images, list_asked(config.metrics.root))
+    stage = Applicability(options, images, list_asked(list_figures(config)))
     return JudgeTask(APPLICABILITY, APPLICABILITY, stage, build_applicability_rows(tasks))
 
 

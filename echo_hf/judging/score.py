@@ -32,8 +32,9 @@ from echo_hf.judging.run_tables import (
     read_run,
 )
 from echo_hf.judging.trust import Trust, collect_trust_lines
-from echo_hf.metrics.base import Metric, list_measured
+from echo_hf.metrics.base import Metric
 from echo_hf.metrics.result import MetricResult, coverage_of
+from echo_hf.metrics.rubric import list_figures
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
 from echo_hf.scores.agreement import Agreement, agreement
@@ -229,7 +230,8 @@ class ScoredRun:
         if comparisons is not None and comparisons.num_rows:
             people = None if isinstance(by_people, str) else human or None
             pairwise = scores.pairwise_agreement(comparisons, overall, people, n_boot=self.n_boot)
-        measured = sorted(list_measured(self.config.metrics.root), key=attrgetter("name"))
+        rated = [] if tables.ratings is None else tables.ratings["rubric"].unique().to_pylist()
+        measured = sorted(list_figures(self.config, rated), key=attrgetter("name"))
         figures = tuple(self.measure(name, measured, sorted(self.models.systems)))
         return SplitScores(name, len(tables.tasks[name]), rates, figures, pairwise, by_people)
 

@@ -348,6 +348,7 @@ def _build_board(scores: Scores) -> Dataset:
 
 def _make_board(rows: Sequence[Mapping[str, Any]], metrics: Collection[str]) -> Dataset:
     """Make a board with a column for each metric that is measured by default, and for others."""
-    names = (*FIGURES, *(metric.name for metric in list_measured(metrics)))
+    by_default = (metric.name for metric in list_measured(metrics))
+    names = (*FIGURES, *dict.fromkeys([*by_default, *sorted(metrics)]))
     schema = pa.schema({**TEXTS, "tier": pa.int64(), **dict.fromkeys(names, pa.float64())})
     return Dataset(pa.Table.from_pylist(rows, schema))

@@ -114,8 +114,9 @@ def test_a_prompt_file_takes_the_same_front_matter(tmp_path: Path) -> None:
         ("better: lower", "scale: [1, 5]", "has answer yes_no and a scale: expected one of them"),
         ("better: lower", "splits: [image_to_image]", "has splits and question: expected one"),
         ("better: lower", "instructions: hello", "instructions: expected below the front matter"),
-        ("name: fingers", "name: ../fingers", "name is '../fingers': expected at most 96 letters"),
+        ("name: fingers", "name: ../fingers", "name is '../fingers': expected a name of"),
         ("name: fingers", "name: overall", "the name 'overall' is taken"),
+        ("name: fingers", "name: color_shift", "the name 'color_shift' is taken"),
         (FINGERS.rpartition("---\n")[2], " ", "instructions is ' '"),
     ],
 )
