@@ -45,11 +45,11 @@ RATING_ROWS = Features(
 IMAGES = Features({"predictions": Image(decode=False), "references": List(Image(decode=False))})
 OUTPUTS = Features({"predictions": Image(decode=False)})
 PROMPTED_IMAGES = Features({**OUTPUTS, "references": Value("string")})
-FEATURES: Mapping[tuple[str, ...], Features] = {
-    ("inputs", "outputs"): IMAGES,
-    ("outputs",): OUTPUTS,
-    ("prompts", "outputs"): PROMPTED_IMAGES,
-    ("ratings",): RATING_ROWS,
+FEATURES: Mapping[frozenset[str], Features] = {
+    frozenset({"inputs", "outputs"}): IMAGES,
+    frozenset({"outputs"}): OUTPUTS,
+    frozenset({"prompts", "outputs"}): PROMPTED_IMAGES,
+    frozenset({"ratings"}): RATING_ROWS,
 }
 RATING_MEANING = {
     "predictions": f"one dict a rating with {', '.join(REQUIRED)} and, where there are any, "
@@ -131,7 +131,9 @@ class EvaluateConfig:
         own = (field.name for field in fields(metric.result) if field.name not in shared)
         about = metric.about or f"{metric.title}; {metric.better} is better"
         result = ", ".join((METRIC_FIELDS, *own))
-        return cls("metrics", FEATURES[metric.needs], metric.name, f"{about}.", result, metric)
+        return cls(
+            "metrics", FEATURES[frozenset(metric.needs)], metric.name, f"{about}.", result, metric
+        )
 
     @property
     def meaning(self) -> Mapping[str, str]:
@@ -226,7 +228,7 @@ SCORES = (
 
 def list_configs() -> dict[str, EvaluateConfig]:
     """Return what can be computed: win rates, and each metric whose needs `evaluate` can give."""
-    metrics = (metric for metric in registered().values() if metric.needs in FEATURES)
+    metrics = (metric for metric in registered().values() if frozenset(metric.needs) in FEATURES)
     configs = (*SCORES, *map(EvaluateConfig.from_metric, metrics))
     return {config.name: config for config in configs}
 
@@ -234,6 +236,7 @@ def list_configs() -> dict[str, EvaluateConfig]:
 def measure_metric(
     metric: type[Metric],
     *columns: Any,
+    size: int = 0,
     protocol: ProtocolName = "corrected",
     n_boot: int = 1000,
     seed: int = 0,
@@ -244,8 +247,15 @@ def measure_metric(
         chosen = metric.Options.model_validate(options)
     except ValidationError as error:
         raise ScoreError(first_error(error, metric.name, metric.Options)) from None
-    given = [column if isinstance(column, pa.Table) else list(column) for column in columns]
-    names = [str(number) for number in range(len(given[0]))]
+    names = list(map(str, range(size)))
+    if "ratings" in metric.needs:
+        (ratings,) = columns
+        names = list(dict.fromkeys(ratings["sample_id"].to_pylist()))
+        if len(systems := ratings["system"].unique()) > 1:
+            raise ScoreError(f"ratings of {len(systems)} systems: expected those of one")
+    # What an output is measured with comes first, as in `read`.
+    by_need = dict(zip(sorted(metric.needs, key="outputs".__eq__), columns, strict=True))
+    given = (by_need[need] for need in metric.needs)
     measured = metric(n_boot=n_boot, seed=seed)
     return measured.measure(*given, protocol=protocol, options=chosen, names=names)
 
@@ -346,7 +356,10 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
 
     def _compute(self, **options: Any) -> dict[str, Any]:
         data = {name: options.pop(name) for name in self._config.features}
-        return to_plain_values(self._config.load_function()(*self._config.read(data), **options))
+        function = self._config.load_function()
+        if isinstance(function, partial):  # of a metric without a function of its own
+            options["size"] = len(data["predictions"])
+        return to_plain_values(function(*self._config.read(data), **options))
 
     def _enforce_nested_string_type(self, schema: Any, obj: Any) -> None:
         """Accept anything: types were checked before, and null is a value."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
@@ -29,8 +29,7 @@ if TYPE_CHECKING:  # the package of scores imports datasets
     from echo_hf.scores.votes import ProtocolName
 
 Better = Literal["higher", "lower"]
-Need = Literal["inputs", "prompts", "outputs", "ratings"]
-NEEDS = get_args(Need)
+Need = Literal["inputs", "outputs", "prompts", "ratings"]
 MetricT = TypeVar("MetricT", bound="type[Metric]")
 ARROWS = {"higher": "↑", "lower": "↓"}  # is better
 NAME = re.compile(r"[a-z][a-z0-9_]{0,79}")
@@ -61,7 +60,7 @@ class Metric:
         extra: What to install for it: an extra of echo-hf, or anything that pip takes.
         packages: Modules that it imports in `measure`, which come with `extra`.
         card: Markdown: what it measures, and what it misses.
-        needs: What `measure` takes, in this order: `inputs`, `prompts`, `outputs`, `ratings`.
+        needs: What `measure` takes, in this order: of `inputs`, `outputs`, `prompts`, `ratings`.
         rubric: The rubric of the ratings that it needs.
         enabled: Whether it is measured where a config does not name it under `metrics`.
         function: A function that `measure` calls with what it takes of `protocol`, `n_boot`,
@@ -101,14 +100,8 @@ class Metric:
         self.n_boot, self.seed = n_boot, seed
         self._cache = InputCache()  # what systems share
 
-    def measure(
-        self,
-        *columns: Any,
-        protocol: ProtocolName,
-        options: Any,
-        names: Sequence[str],  # noqa: ARG002
-    ) -> MetricResult:
-        """Measure one system.
+    def measure(self, *columns: Any, **context: Any) -> MetricResult:
+        """Measure one system: `measure(outputs, *, protocol, options, names)` if it needs outputs.
 
         Args:
             *columns: What `needs` names, in that order, with an entry for each sample. Of inputs a
@@ -116,9 +109,8 @@ class Metric:
                 or null; of prompts text. Images come one at a time, and can be read once. Ratings
                 are a pyarrow Table of the system's rows by the rubric, with a row without rating
                 for a sample that nobody rated.
-            protocol: `corrected` or `published`.
-            options: The metric's `Options`.
-            names: The `sample_id` of each sample.
+            **context: The `protocol`, `corrected` or `published`; the metric's `options`; and
+                `names`, the `sample_id` of each sample.
 
         Returns:
             The result, with a number or a reason for each sample in the order of `names`, or in
@@ -127,8 +119,8 @@ class Metric:
         function = type(self).function
         if function is None:
             raise NotImplementedError
-        given = {**dict(options), "protocol": protocol, "n_boot": self.n_boot, "seed": self.seed}
-        given["cache"] = self._cache
+        shared = {"n_boot": self.n_boot, "seed": self.seed, "cache": self._cache}
+        given = {**dict(context["options"]), "protocol": context["protocol"], **shared}
         taken = inspect.signature(function).parameters
         return function(*columns, **{name: given[name] for name in given if name in taken})
 
@@ -178,7 +170,7 @@ def _check_metric(metric: Any) -> None:
         )
     choices: dict[str, tuple[str, ...]] = {
         "better": tuple(ARROWS),
-        "needs": NEEDS,
+        "needs": get_args(Need),
         "splits": Metric.splits,
     }
     for attribute, known in choices.items():
@@ -186,8 +178,6 @@ def _check_metric(metric: Any) -> None:
         for choice in (value,) if attribute == "better" else tuple(value):
             if choice not in known:
                 raise ConfigError(unknown(attribute, choice, known, place))
-    if tuple(metric.needs) != tuple(need for need in NEEDS if need in metric.needs):
-        raise ConfigError(f"{place}: needs is {metric.needs!r}: expected the order {NEEDS!r}")
     if not (isinstance(metric.Options, type) and issubclass(metric.Options, BaseModel)):
         raise ConfigError(f"{place}: Options is no model of pydantic: subclass Metric.Options")
     if metric.measure is Metric.measure and metric.function is None:

@@ -13,6 +13,7 @@ from PIL import Image
 from echo_hf.judging.score import score
 from echo_hf.tables import OUTPUTS
 from tests.judging.run_for_tests import output, put, root, run, write
+from tests.metrics.test_ocr_accuracy import written
 from tests.metrics.tiny_face_pack import cosine, drawn, write_pack
 from tests.metrics.vit_for_tests import TINY, distance_of, weights_of, write_vit
 
@@ -62,3 +63,26 @@ def test_networks_named_beside_the_config_measure_every_system(tmp_path: Path) -
     expected = distance_of(weights, TINY, 2, given, made)
     assert values["structure_distance", "other"] == pytest.approx(expected, abs=1e-5)
     assert str(tmp_path) not in text
+
+
+def test_text_is_read_where_a_config_asks_for_it(tmp_path: Path) -> None:
+    """Of what the prompt quotes, one system drew all, the other a word."""
+    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
+    words = 'a sign that says "OPEN UNTIL MIDNIGHT"'
+    config = run(tmp_path, {}, [words])
+    settings = yaml.safe_load(config.read_text("utf-8"))
+    settings["metrics"] = {"ocr_accuracy": {"min_confidence": 0.4}}
+    config.write_text(yaml.safe_dump(settings), "utf-8")
+    drawings = {"whole": ["OPEN UNTIL", "MIDNIGHT"], "part": ["MIDNIGHT"]}
+    rows = [
+        output(words, system, image=put(tmp_path, encoded(written(lines))))
+        for system, lines in drawings.items()
+    ]
+    write(tmp_path, OUTPUTS, rows)
+    results = score(config, runs=tmp_path / "runs", n_boot=0).results
+    read = {row.system: row for row in results if row.metric == "ocr_accuracy"}
+    assert read["whole"].value == 1
+    assert read["part"].value == pytest.approx(8 / 17)  # letters of the string
+    definition = read["whole"].definition
+    assert isinstance(definition, dict)
+    assert definition["min_confidence"] == 0.4
