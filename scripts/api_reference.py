@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import BaseModel
 
 import echo_hf
-from echo_hf.config.stages import STAGES as REGISTRY
 
 INTRODUCTION = """# Python
 
@@ -21,7 +20,8 @@ Errors that a user can cause derive from `EchoError`.
 """
 STAGES = """## Stages
 
-The built-in ones, in the order in which they run; `echo_hf.pipeline.stage.register` adds others.
+`STAGES` of `echo_hf.config.sections` finds each by its name, and has the built-in ones in the order
+in which they run: `echo_hf.pipeline.stage.register` adds others, `echo-hf plugins -v` lists all.
 """
 PLUGINS = """## Plug-ins
 
@@ -65,12 +65,7 @@ def api_page() -> str:
     lines = [INTRODUCTION]
     for title, module in PARTS:
         lines += [f"## {title}\n", *map(description, public_names(module))]
-    lines += [STAGES, "| stage | class | what it does |\n|---|---|---|"]
-    for name, module in REGISTRY.modules.items():
-        stage = REGISTRY.find(name)
-        about = (stage.__doc__ or "").partition("\n")[0]
-        lines.append(f"| `{name}` | `{module}.{stage.__name__}` | {about} |")
-    lines += ["", PLUGINS, *map(description, PLUGIN_NAMES)]
+    lines += [STAGES, PLUGINS, *map(description, PLUGIN_NAMES)]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -42,8 +42,8 @@ from echo_hf.builder.build import open_run
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
+from echo_hf.config.sections import BUILT_IN_STAGES as STAGES
 from echo_hf.config.sections import RunnerOptions, Target
-from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
 from echo_hf.engines.base import Completion, Request, make_engine, register
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.hub.redistribution import dehydrate

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from echo_hf.collect.relevance import Relevance
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import ApplicabilityConfig, JudgeConfig
 from echo_hf.config.rubrics import RUBRICS
-from echo_hf.config.sections import Target
+from echo_hf.config.sections import BUILT_IN_STAGES, Target, asks_model
 from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.safety import FORMS, Safety
 from echo_hf.engines.base import ImageRef, Request
@@ -33,6 +33,7 @@ from echo_hf.judging.compare import Compare, build_pairs
 from echo_hf.judging.rate import OutputsToRate, Rate
 from echo_hf.pipeline.answers import Failure, NoAnswers
 from echo_hf.pipeline.stage import ModelStage
+from echo_hf.pipeline.stage_order import load_stage_class
 from echo_hf.samples.extract import Extract, ExtractAnswer
 from echo_hf.samples.roles import Roles
 from echo_hf.samples.screenshots import Screenshots
@@ -109,6 +110,13 @@ def golden_requests() -> dict[str, Request]:
     shown = _next(roles.finish(samples, [[seen]]), feedback.inputs)
     tables = ((relevance, posts), (extract, asked), (roles, samples), (feedback, shown))
     requests = {stage.name: stage.requests(table)[0][0] for stage, table in tables}
+    parts: dict[str, Any] = {"target": TARGET, "images": ImageStore(Path("pictures"))}
+    for name in filter(asks_model, BUILT_IN_STAGES):  # of those that are not here: about samples
+        if name not in STAGES:
+            other: Any = load_stage_class(name)
+            names = {each.name for each in fields(other)} & parts.keys()
+            own = {each: parts[each] for each in names}
+            requests[name] = other(**own).requests(shown)[0][0]
     requests["feedback_phrase"] = feedback.requests(shown)[0][-1]
     requests["roles_absent"] = _about_absent(roles, samples)
     requests["screenshots"] = _about_screenshot(screenshots, shown)

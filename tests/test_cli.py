@@ -18,7 +18,7 @@ from unittest.mock import patch
 import pytest
 
 from echo_hf.cli import main
-from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
+from echo_hf.config.sections import BUILT_IN_STAGES as STAGES
 from echo_hf.config.systems import shipped_config
 from echo_hf.samples.sample import sample_id
 from tests.recorded_as_model import bundled_posts, config_over

@@ -21,8 +21,8 @@ from echo_hf.collect.download import Download
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.loading import load_config
+from echo_hf.config.sections import BUILT_IN_STAGES as BUILD
 from echo_hf.config.sections import PostsSource, Target
-from echo_hf.config.stages import BUILT_IN_STAGES as BUILD
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.privacy import AuthorKey, Privacy

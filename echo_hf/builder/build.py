@@ -38,8 +38,7 @@ from echo_hf.collect.takedown import (
 from echo_hf.collect.urls import restricted_platforms
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
-from echo_hf.config.sections import Shard
-from echo_hf.config.stages import STAGES
+from echo_hf.config.sections import STAGES, Shard
 from echo_hf.curate.privacy import Privacy
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS, RELEASE_CONFIGS
 from echo_hf.engines.base import Engine, RunEngines, abstains, check_installed, check_vision

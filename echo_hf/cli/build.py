@@ -25,7 +25,6 @@ from echo_hf.cli.verb import (
     open_progress,
     option,
 )
-from echo_hf.config.stages import list_stage_names
 from echo_hf.errors import ConfigError, ReviewError, RunError
 from echo_hf.reasons import Failed, count_unusable
 
@@ -41,6 +40,7 @@ AllowEmpty = Annotated[
     bool, option("--allow-empty", "Write the release even where the benchmark has no sample.")
 ]
 Names = list[str] | None
+LISTED = "such as extract: `echo-hf plugins -v` lists them"
 MAX_HOURS = 1_000_000.0  # a century; there is no time before the year 1
 
 
@@ -97,9 +97,7 @@ def collect(
 
 def build(
     config: ConfigArgument,
-    until: str | None = choice(
-        None, f"Stop after this stage: {', '.join(list_stage_names())}.", metavar="STAGE"
-    ),
+    until: str | None = choice(None, f"Stop after this stage, {LISTED}.", metavar="STAGE"),
     runs: Runs = None,
     offline: Offline = False,
     responses: str | None = choice(
@@ -317,9 +315,7 @@ def _print_next_step(watch: TerminalProgress, release: Release) -> None:
 
 def why(
     config: ConfigArgument,
-    stage: Annotated[
-        str | None, typer.Argument(help=f"Only this stage: {', '.join(list_stage_names())}.")
-    ] = None,
+    stage: Annotated[str | None, typer.Argument(help=f"Only this stage, {LISTED}.")] = None,
     runs: Runs = None,
 ) -> Payload:
     """Show which stages would run again, and why."""

@@ -185,7 +185,7 @@ def plugins(
     from echo_hf._infra.registry import OWN_PACKAGE
     from echo_hf.collect.sources.base import SOURCES
     from echo_hf.config.collection import PLATFORMS
-    from echo_hf.config.stages import STAGES
+    from echo_hf.config.sections import STAGES
     from echo_hf.engines.base import ENGINES
     from echo_hf.judging.imports import READERS
     from echo_hf.report.export import FORMATS

@@ -24,7 +24,6 @@ from typer.models import ParameterInfo
 from echo_hf import __version__
 from echo_hf._infra.console import DETAILS, make_console, print_json
 from echo_hf._infra.text import clean, strip_controls
-from echo_hf.config.stages import STAGES
 from echo_hf.errors import EchoError, GenerationError, unknown
 from echo_hf.pipeline.progress import ALREADY_REPORTED, LOG_FILE, RUN_FOLDER_FIELD
 
@@ -133,6 +132,8 @@ class VerbGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command = super().get_command(ctx, cmd_name)
         if command is None and not ctx.resilient_parsing:
+            from echo_hf.config.sections import STAGES
+
             if cmd_name in STAGES.list_names():
                 hint = f"a stage runs with `echo-hf build CONFIG --until {cmd_name}`"
                 raise EchoError(f"unknown command {cmd_name!r}: {hint}")

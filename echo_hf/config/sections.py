@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
+from echo_hf._infra.registry import Registry
 from echo_hf.config.checks import (
     Coordinates,
     License,
@@ -21,7 +22,6 @@ from echo_hf.config.checks import (
     match_pattern,
 )
 from echo_hf.config.collection import FetchPolicy, Search, SourceColumns
-from echo_hf.config.stages import STAGES
 from echo_hf.errors import ConfigError, StageError
 from echo_hf.reasons import Reason
 
@@ -350,6 +350,28 @@ class PrivacyOptions(StageOptions):
     """
 
     image_metadata: Literal["strip", "keep"] = "strip"
+
+
+STAGES: Registry[Any, None] = Registry(
+    "stage",
+    "echo_hf.stages",
+    {  # in the order in which they run; the options of those that have any are below
+        "collect": "echo_hf.collect.collect",
+        "relevance": "echo_hf.collect.relevance",
+        "threads": "echo_hf.samples.threads",
+        "download": "echo_hf.collect.download",
+        "extract": "echo_hf.samples.extract",
+        "roles": "echo_hf.samples.roles",
+        "screenshots": "echo_hf.samples.screenshots",
+        "feedback": "echo_hf.curate.feedback",
+        # After all stages of the other model, so that each model is loaded once.
+        "safety": "echo_hf.curate.safety",
+        "privacy": "echo_hf.curate.privacy",
+        "splits": "echo_hf.curate.splits",
+    },
+    StageError,
+)
+BUILT_IN_STAGES = tuple(STAGES.modules)
 
 
 class Stages(Section, json_schema_extra={"additionalProperties": {"type": "object"}}):

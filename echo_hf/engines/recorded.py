@@ -12,8 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError
 
 from echo_hf.config.checks import Section, StrictInt, first_error
-from echo_hf.config.sections import asks_model
-from echo_hf.config.stages import STAGES
+from echo_hf.config.sections import STAGES, asks_model
 from echo_hf.engines.base import ABSTAINED, Completion, ModelFreeEngine, Request, register
 from echo_hf.errors import EngineError
 

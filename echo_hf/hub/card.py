@@ -24,8 +24,7 @@ from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.text import escape_markdown, format_share, format_table, one_line
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.config.collection import Search
-from echo_hf.config.sections import Hazard
-from echo_hf.config.stages import STAGES
+from echo_hf.config.sections import STAGES, Hazard
 from echo_hf.engines.base import abstains
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import (

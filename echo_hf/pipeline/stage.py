@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 from datasets import Dataset, Features, List, Value
 from pydantic import BaseModel
 
-from echo_hf.config.sections import ModelStageOptions, StageOptions
-from echo_hf.config.stages import STAGES
+from echo_hf.config.sections import STAGES, ModelStageOptions, StageOptions
 from echo_hf.engines.base import Engine, Request, check_vision
 from echo_hf.errors import TableError
 from echo_hf.pipeline.answer_store import Store

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from datasets import Dataset, Features, List, Value
 
 from echo_hf._infra.atomic import store_rows
-from echo_hf.config.stages import STAGES
+from echo_hf.config.sections import STAGES
 from echo_hf.errors import StageError, TableError, unknown
 from echo_hf.pipeline.stage import ROWS_PER_READ, Stage, join_digests, row_keys
 from echo_hf.tables import SAMPLES, Table, arrow_batches, arrow_rows

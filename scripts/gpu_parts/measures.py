@@ -25,7 +25,7 @@ from pydantic import BaseModel
 from echo_hf.builder.build import BuildRun, open_run
 from echo_hf.config.evaluation import read_judge
 from echo_hf.config.rubrics import OVERALL, RUBRICS
-from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
+from echo_hf.config.sections import BUILT_IN_STAGES as STAGES
 from echo_hf.config.systems import FixedSize, read_system, shipped_config, shipped_configs
 from echo_hf.curate.safety import Safety
 from echo_hf.engines.base import ImageRef, Message, Request, Text, check_installed

@@ -25,8 +25,7 @@ from echo_hf.builder.shards import build_shard, merge
 from echo_hf.builder.update import explain_changes, plan_build, update
 from echo_hf.cli.progress import TerminalProgress
 from echo_hf.config.loading import load_config
-from echo_hf.config.sections import StageOptions
-from echo_hf.config.stages import STAGES
+from echo_hf.config.sections import STAGES, StageOptions
 from echo_hf.engines.base import Text
 from echo_hf.errors import ConfigError, EchoError, StageError
 from echo_hf.hub.diff import diff

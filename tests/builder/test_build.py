@@ -30,7 +30,8 @@ from echo_hf import tables as declared
 from echo_hf.builder.build import build, open_run, run_until
 from echo_hf.builder.update import BACKUP_FOLDER, UpdateResult, plan_build, update
 from echo_hf.cli import app
-from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
+from echo_hf.config.sections import BUILT_IN_STAGES as STAGES
+from echo_hf.config.sections import asks_model
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, register
 from echo_hf.engines.planner import NO_WORK
@@ -583,7 +584,7 @@ def _of(samples: dict[str, dict[str, Any]], post: Post) -> bool:
     return any(post["url"] in row["post_urls"] for row in samples.values())
 
 
-ASKED = ("relevance", "extract", "roles", "screenshots", "feedback", "safety")
+ASKED = tuple(filter(asks_model, STAGES))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from echo_hf.builder.build import build
 from echo_hf.builder.replay import ReplayEngine, import_answers
-from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
+from echo_hf.config.sections import BUILT_IN_STAGES as STAGES
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import MANIFEST

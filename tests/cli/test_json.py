@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from echo_hf._infra.console import print_json
 from echo_hf.cli import _handle_options, app
 from echo_hf.cli.verb import Payload, verb
-from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
+from echo_hf.config.sections import BUILT_IN_STAGES as STAGES
 from echo_hf.pipeline.batch_inference import FillStats
 from tests.finished_run import NAME, unpacked
 

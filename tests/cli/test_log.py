@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from echo_hf.cli import app
-from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
+from echo_hf.config.sections import BUILT_IN_STAGES as STAGES
 from echo_hf.errors import EchoError
 from echo_hf.pipeline.run_folder import RunFolder
 from tests.cli.test_json import made

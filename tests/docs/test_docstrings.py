@@ -12,7 +12,7 @@ import pytest
 
 import echo_hf
 from echo_hf import errors
-from echo_hf.config.stages import STAGES
+from echo_hf.config.sections import STAGES
 from tests.stages_for_tests import ROOT
 
 

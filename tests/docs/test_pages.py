@@ -13,7 +13,7 @@ import yaml
 
 import echo_hf
 from echo_hf import reasons
-from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
+from echo_hf.config.sections import BUILT_IN_STAGES as STAGES
 from echo_hf.engines.planner import read_call_prices
 from echo_hf.engines.prices import read_price_list
 from echo_hf.tables import TABLES

@@ -26,7 +26,7 @@ from echo_hf.cli import app, progress
 from echo_hf.cli.progress import TerminalProgress
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config.checks import EngineChoice
-from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
+from echo_hf.config.sections import BUILT_IN_STAGES as STAGES
 from echo_hf.engines.base import register
 from echo_hf.engines.recorded import RecordedEngine
 from echo_hf.quickstart.run import describe_unrated, render_thread_and_samples, show_quickstart

@@ -71,6 +71,7 @@ class GoldLine(GoldPart):
     """A line of a gold file; `names` are the fields whose values identify it in its file."""
 
     file: ClassVar[str]
+    measures: ClassVar[str]  # of the answers to it
     half: Half = "held_out"
     names: ClassVar[tuple[str, ...]] = ("post_url",)
     _place: str = PrivateAttr("")
@@ -96,6 +97,7 @@ class GoldLine(GoldPart):
 
 class RelevanceLine(GoldLine):
     file = "relevance"
+    measures = "keep_precision keep_recall drop_precision drop_recall score_accuracy"
     names = ("url",)
     url: PostUrl
     score: RelevanceScore
@@ -118,6 +120,8 @@ class GoldSample(GoldPart):
 
 class ExtractLine(GoldLine):
     file = "extract"
+    measures = """sample_precision sample_recall prompt_similarity prompts_exact quality_accuracy
+        feedback_precision feedback_recall"""
     names = ("root_url",)
     root_url: PostUrl
     samples: tuple[GoldSample, ...]
@@ -162,6 +166,8 @@ class SampleLine(GoldLine):
 
 class RolesLine(SampleLine):
     file = "roles"
+    measures = """picture_role_accuracy screenshot_precision screenshot_recall
+        completion_precision blanks_filled"""
     pictures: tuple[ImageRole, ...]
     filled: tuple[TemplateCompletion, ...] = ()
     conversation: ImagePlace | None = None
@@ -188,6 +194,7 @@ class RolesLine(SampleLine):
 
 class ScreenshotLine(GoldLine):
     file = "screenshots"
+    measures = "box_iou box_precision box_recall role_accuracy prompt_similarity"
     names = ("post_url", "index")
     post_url: PostUrl
     index: Natural
@@ -199,6 +206,7 @@ class ScreenshotLine(GoldLine):
 
 class SafetyLine(SampleLine):
     file = "safety"
+    measures = "removal_precision removal_recall keep_recall hazard_recall"
     flagged: StrictBool
     categories: tuple[AnsweredHazardCode, ...] = ()
 
@@ -212,6 +220,7 @@ class SafetyLine(SampleLine):
 
 class FeedbackLine(GoldLine):
     file = "feedback"
+    measures = "verdict_accuracy keyword_accuracy"
     post_url: PostUrl
     verdict: FeedbackVerdict
     acceptable: tuple[FeedbackVerdict, ...] = ()
@@ -234,6 +243,7 @@ class FeedbackLine(GoldLine):
 
 class TaskLine(SampleLine):
     file = "tasks"
+    measures = "kind_accuracy task_accuracy"
     kind: SampleKind
     task: TaskName
     acceptable: tuple[TaskName, ...] = ()

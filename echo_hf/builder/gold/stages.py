@@ -15,6 +15,7 @@ from datasets import Dataset
 from scipy.optimize import linear_sum_assignment
 
 from echo_hf.builder.gold.folder import (
+    LINES,
     ExtractLine,
     FeedbackLine,
     Gold,
@@ -506,67 +507,18 @@ class FileCheck(NamedTuple):
     reads: str  # attribute of the material that is this input
     pairs: Callable[[GoldMaterial, StageResult], Iterable[AnsweredLine]]
     compare: Callable[[str, Any, Any, Config], Iterator[NamedItem]]
-    measures: str
 
 
 FILE_CHECKS = {
-    "relevance": FileCheck(
-        "relevance",
-        (),
-        "posts_to_score",
-        _pair_scores,
-        compare_score,
-        "keep_precision keep_recall drop_precision drop_recall score_accuracy",
-    ),
-    "extract": FileCheck(
-        "extract",
-        (),
-        "threads",
-        _pair_extracted,
-        compare_samples,
-        (
-            "sample_precision sample_recall prompt_similarity prompts_exact"
-            " quality_accuracy feedback_precision feedback_recall"
-        ),
-    ),
-    "roles": FileCheck(
-        "roles",
-        ("extract",),
-        "samples",
-        _pair_roles,
-        compare_roles,
-        (
-            "picture_role_accuracy screenshot_precision screenshot_recall"
-            " completion_precision blanks_filled"
-        ),
-    ),
+    "relevance": FileCheck("relevance", (), "posts_to_score", _pair_scores, compare_score),
+    "extract": FileCheck("extract", (), "threads", _pair_extracted, compare_samples),
+    "roles": FileCheck("roles", ("extract",), "samples", _pair_roles, compare_roles),
     "screenshots": FileCheck(
-        "screenshots",
-        SAMPLES,
-        "screenshot_samples",
-        _pair_screenshots,
-        compare_screenshot,
-        "box_iou box_precision box_recall role_accuracy prompt_similarity",
+        "screenshots", SAMPLES, "screenshot_samples", _pair_screenshots, compare_screenshot
     ),
-    "feedback": FileCheck(
-        "feedback",
-        SAMPLES,
-        WITH_ROLES,
-        _pair_verdicts,
-        compare_verdict,
-        "verdict_accuracy keyword_accuracy",
-    ),
-    "tasks": FileCheck(
-        "feedback", SAMPLES, WITH_ROLES, _pair_tasks, compare_task, "kind_accuracy task_accuracy"
-    ),
-    "safety": FileCheck(
-        "safety",
-        SAMPLES,
-        WITH_ROLES,
-        _pair_hazards,
-        compare_safety,
-        "removal_precision removal_recall keep_recall hazard_recall",
-    ),
+    "feedback": FileCheck("feedback", SAMPLES, WITH_ROLES, _pair_verdicts, compare_verdict),
+    "tasks": FileCheck("feedback", SAMPLES, WITH_ROLES, _pair_tasks, compare_task),
+    "safety": FileCheck("safety", SAMPLES, WITH_ROLES, _pair_hazards, compare_safety),
 }
 CHECKS = {check.stage: check for check in FILE_CHECKS.values()}
 
@@ -608,7 +560,7 @@ def score_stage(
         lines = gold.gold[file]
         if check.stage != stage or not lines:
             continue
-        names += check.measures.split()
+        names += LINES[file].measures.split()
         pairs = list(check.pairs(gold, result))
         for root, line, answer in pairs:
             items += check.compare(root, line, answer, gold.config)

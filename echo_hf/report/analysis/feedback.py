@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 
-from echo_hf.config.stages import STAGES
+from echo_hf.config.sections import STAGES
 from echo_hf.curate.feedback import KEYWORD_VERDICTS
 from echo_hf.errors import MissingExtraError
 from echo_hf.hub.manifest import Manifest

@@ -69,9 +69,7 @@ def figures(file: str, *pairs: tuple[Any, Any]) -> dict[str, Measure]:
         made = LINES[file].model_validate(line) if isinstance(line, dict) else line
         root = getattr(made, "root_url", ROOT)
         items += FILE_CHECKS[file].compare(root, made, answer, CONFIG)
-    every = summarize(
-        FILE_CHECKS[file].stage, FILE_CHECKS[file].measures.split(), items, errors=True
-    )
+    every = summarize(FILE_CHECKS[file].stage, LINES[file].measures.split(), items, errors=True)
     return {one.name: one for one in every}
 
 

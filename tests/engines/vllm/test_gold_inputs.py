@@ -10,7 +10,7 @@ pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
 from echo_hf.builder.gold.check import check_engine
 from echo_hf.config.checks import EngineChoice
-from echo_hf.config.stages import BUILT_IN_STAGES as STAGES
+from echo_hf.config.sections import BUILT_IN_STAGES as STAGES
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_order import load_stage_class
 
