@@ -21,12 +21,12 @@ from echo_hf.hub.run_tables import (
     read_models,
     read_results,
 )
-from echo_hf.judging.run_tables import Models, RunTables
 from echo_hf.scores.bradley_terry import BradleyTerry, bradley_terry
 from echo_hf.scores.rating_table import RUBRIC, RatingTable
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC
 from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.run_tables import Models, RunTables
 from echo_hf.tables import RATINGS, RESULTS, Row, arrow_rows
 
 Anchors = Mapping[str, Anchor]  # by system

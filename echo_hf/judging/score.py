@@ -23,15 +23,6 @@ from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, ResultRow
 from echo_hf.judging.anchors import Anchors, select_anchors
 from echo_hf.judging.audit import FailedAudits, add_failed, find_drift, read_audits, read_failures
 from echo_hf.judging.rate import read_flags
-from echo_hf.judging.run_tables import (
-    UNKNOWN,
-    Models,
-    RunTables,
-    open_scored_run,
-    read_human_file,
-    read_models,
-    read_run,
-)
 from echo_hf.judging.trust import Trust, collect_trust_lines
 from echo_hf.metrics import TEXT_RENDERING, TextRenderingResult
 from echo_hf.metrics.result import MetricResult, coverage_of
@@ -42,6 +33,8 @@ from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC, make_board
 from echo_hf.systems.base import Task
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
+from echo_hf.systems.run_tables import UNKNOWN, Models, RunTables, read_human_file, read_models
 from echo_hf.tables import HUMAN, RATINGS
 
 BOOTSTRAP_DRAWS = 1000
@@ -163,15 +156,16 @@ class Scores:
 
 
 def score(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     *,
     runs: Path | str | None = None,
     protocol: str | None = None,
     n_boot: int = BOOTSTRAP_DRAWS,
 ) -> Scores:
     """Compute all figures of a run, and write them to its `results.json`."""
-    config, folder, benchmark = open_scored_run(config, runs, protocol)
-    tables, failed = read_run(benchmark, folder), read_failures(folder.root)
+    run = EvaluationRun.open(config, runs, protocol=protocol)
+    config, folder, benchmark = run.config, run.folder, run.benchmark
+    tables, failed = run.read_tables(), read_failures(folder.root)
     models, audits = read_models(config, tables), read_audits(folder.root)
     folder.log_entry()
     anchors = select_anchors(config, benchmark, tables, models)
@@ -427,7 +421,7 @@ class RunAgreement:
 
 
 def measure_agreement(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     *,
     runs: Path | str | None = None,
     human: Path | None = None,
@@ -435,8 +429,9 @@ def measure_agreement(
     n_boot: int = BOOTSTRAP_DRAWS,
 ) -> RunAgreement:
     """Compare a run's judges with people, and write the figures to its `agreement.json`."""
-    config, folder, benchmark = open_scored_run(config, runs, protocol)
-    tables = read_run(benchmark, folder, None if human is None else read_human_file(human))
+    run = EvaluationRun.open(config, runs, protocol=protocol)
+    config, folder, benchmark = run.config, run.folder, run.benchmark
+    tables = run.read_tables(None if human is None else read_human_file(human))
     ranks, ratings = tables.human, tables.ratings
     if ranks is None or not ranks.num_rows:
         lost = sum(tables.left_out.get(HUMAN.name, {}).values())

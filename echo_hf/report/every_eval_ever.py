@@ -16,12 +16,12 @@ from echo_hf.config.checks import ModelIdentity
 from echo_hf.hub.manifest import SPLIT, get_version
 from echo_hf.hub.run_tables import ResultRow
 from echo_hf.judging.rate import fill_rubric_prompt
-from echo_hf.judging.run_tables import read_table
 from echo_hf.metrics import BETTER, HIGHER, TEXT_RENDERING, TITLES
 from echo_hf.report.export import FORMATS, ExportedRun, slug
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import count_votes
 from echo_hf.scores.win_rate import METRIC
+from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import RATINGS
 
 JsonObject = dict[str, Any]

@@ -20,26 +20,22 @@ from pydantic import Field
 
 from echo_hf._infra.bootstrap import Floats, Integers
 from echo_hf.config.checks import ModelIdentity
-from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
+from echo_hf.config.evaluation import EvaluationConfig
 from echo_hf.config.loading import Config
 from echo_hf.config.paper import PaperDifference, find_differences
 from echo_hf.config.sections import Target
 from echo_hf.errors import ImageError, ReleaseError, RunError
-from echo_hf.hub.load import load_manifest
-from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.release import iterate_rows
 from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Anchor, ResultRow
 from echo_hf.images.embedded import read_embedded
 from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import read_audits
-from echo_hf.judging.run_tables import read_run
 from echo_hf.judging.score import AGREEMENT_FILE
 from echo_hf.metrics.color_shift import CHANNELS, LEVELS, compute_histograms
 from echo_hf.metrics.image_features import map_in_order
 from echo_hf.metrics.result import MetricResult
 from echo_hf.metrics.text_rendering import TextRenderingResult
-from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import Unrated
 from echo_hf.report.analysis.result import (
     ANALYSIS_FILE,
@@ -57,7 +53,8 @@ from echo_hf.scores.sequential import Decisions
 from echo_hf.scores.tiers import SamplesNeeded, Tiers
 from echo_hf.scores.win_rate import BoardRow, WinRate, make_board
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import Benchmark, get_benchmark, load_evaluation
+from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.evaluation_run import EvaluationRun
 
 ReasonCounts = Mapping[str, int]
 FailedAudits = Mapping[str, tuple[str, ...]]
@@ -233,17 +230,15 @@ class RunData:
         return tuple(dict.fromkeys(digests))
 
 
-def read_run_data(config: EvaluationBase | Path | str, runs: Path | str | None) -> RunData:
-    config = load_evaluation(config)
-    folder = open_run_folder(config, runs)
+def read_run_data(run: EvaluationRun) -> RunData:
+    config, folder = run.config, run.folder
     results = read_figures(folder.root / RESULTS_FILE, SavedResults, "score")
     if results is None:
         raise RunError(
             f"there are no figures in {str(folder.root)!r}: run `echo-hf score` with this config "
             "first"
         )
-    benchmark = get_benchmark(config, folder)
-    tables = read_run(benchmark, folder)
+    benchmark, tables = run.benchmark, run.read_tables()
     outputs = read_outputs(tables.outputs)
     agreement = read_figures(folder.root / AGREEMENT_FILE, AgreementFile, "agree")
     identity = SavedIdentity.model_validate(benchmark.identity())
@@ -254,7 +249,7 @@ def read_run_data(config: EvaluationBase | Path | str, runs: Path | str | None) 
         target = config.target
     elif isinstance(config, EvaluationConfig):  # the dataset of ECHO's authors has no manifest
         with suppress(ReleaseError):
-            target = read_manifest(benchmark.reference).target
+            target = benchmark.read_manifest().target
     # The latest audit of a judge counts, also where it is newer than the scores.
     audited = {judge: tuple(audit["failed"]) for judge, audit in read_audits(folder.root).items()}
     failed = {**(agreement.failed_audit if agreement else {}), **results.failed_audit, **audited}
@@ -276,13 +271,6 @@ def read_run_data(config: EvaluationBase | Path | str, runs: Path | str | None) 
         settings=config.model_dump(mode="json", include={"systems", "judges", "applicability"}),
         unlike_paper=find_differences(config) if isinstance(config, Config) else (),
     )
-
-
-def read_manifest(reference: str) -> Manifest:
-    """Read the manifest of a benchmark: a folder, or a repository at a revision."""
-    repo, at, revision = reference.rpartition("@")
-    on_hub = at and not Path(reference).exists()
-    return load_manifest(repo, revision=revision) if on_hub else load_manifest(reference)
 
 
 def read_outputs(rows: pa.Table | None) -> dict[tuple[str, str], SavedOutput]:

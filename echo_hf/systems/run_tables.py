@@ -23,17 +23,15 @@ from echo_hf.config.checks import ANSWERED_BY, ModelIdentity, Section, Words, fi
 from echo_hf.config.evaluation import EvaluationBase, JudgeConfig, Rubric
 from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import RunError, ScoreError, TableError, unknown
+from echo_hf.errors import RunError, TableError
 from echo_hf.hub.manifest import READ_ERRORS
 from echo_hf.hub.run_tables import DIGEST_COLUMN, SAMPLE_COLUMN, find_left_out_reasons
 from echo_hf.metrics import METRICS
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
 from echo_hf.scores.rating_table import read_outputs
-from echo_hf.scores.votes import PROTOCOLS
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import Benchmark, get_benchmark, load_evaluation
+from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, Row, Table
 
 # Columns that a table cannot do without; others are filled with a default or null.
@@ -140,19 +138,6 @@ class RunTables:
             return None
         ids = pa.array([task.sample_id for task in self.tasks[split]], pa.string())
         return table.filter(pc.is_in(table["sample_id"], ids))
-
-
-def open_scored_run(
-    config: EvaluationBase | Path | str, runs: Path | str | None, protocol: str | None = None
-) -> tuple[EvaluationBase, RunFolder, Benchmark]:
-    """Open a run to be scored, by another protocol than its config's if one is given."""
-    config = load_evaluation(config)
-    if protocol is not None:
-        if protocol not in PROTOCOLS:
-            raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
-        config = config.model_copy(update={"protocol": protocol})
-    folder = open_run_folder(config, runs)
-    return config, folder, get_benchmark(config, folder)
 
 
 def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = None) -> RunTables:
