@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import lock_file, replace_file
 from echo_hf._infra.bootstrap import MIN_SAMPLES
-from echo_hf.apps.events import EVENTS_FILE, UNDO, Event, EventLog, drop_undone, latest_by_person
 from echo_hf.apps.page import AppPage, ImageAddress, ServedImages, ServerAddress, render_page, serve
+from echo_hf.curate.events import EVENTS_FILE, UNDO, Event, EventLog, drop_undone, latest_by_person
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, ScoreError, unknown
 from echo_hf.images.store import ImageStore
@@ -429,7 +429,7 @@ def open_ranking(
     for name in splits:
         if name not in BENCHMARKS:
             raise RunError(unknown("split", name, BENCHMARKS))
-    run = EvaluationRun.open(config, runs)
+    run = EvaluationRun.from_config(config, runs)
     folder, outputs, tasks = run.folder, run.read_outputs(), run.read_tasks()
     chosen = [name for name in BENCHMARKS if not splits or name in splits]
     basis: dict[str, str] = {}

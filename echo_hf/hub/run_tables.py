@@ -86,7 +86,7 @@ class ReleasedResults(BaseModel):
         return {**row.definition, **({ANSWERED_BY: by_kind} if by_kind else {})}
 
 
-RESULTS_FILE = "results.json"
+RESULTS_FILE, AGREEMENT_FILE, ANALYSIS_FILE = "results.json", "agreement.json", "analysis.json"
 MAX_RESULTS_BYTES = 1 << 27
 
 

@@ -101,7 +101,7 @@ def audit(
     """
     if samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {DEFAULT_SAMPLES}")
-    run = EvaluationRun.open(config, runs)
+    run = EvaluationRun.from_config(config, runs)
     config = run.config
     chosen, folder = judging.choose_judges(config, judges), run.prepare()
     # Read first: a damaged file is reported before any judge is asked.

@@ -56,7 +56,7 @@ class GateSide:
         """Open a run by its config or its folder; `select` then chooses a system."""
         # `runs` is for runs that are named by their config, and not for a run's own folder.
         is_folder = isinstance(config, Path | str) and Path(config).is_dir()
-        run = EvaluationRun.open(config, None if is_folder else runs)
+        run = EvaluationRun.from_config(config, None if is_folder else runs)
         return cls(run, frozenset(read_models(run.config, run.read_tables()).systems))
 
     @property

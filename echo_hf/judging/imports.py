@@ -142,7 +142,7 @@ def import_judgements(
     dry_run: bool = False,
 ) -> ImportResult:
     """Write rows of other projects into the tables of a run, whose own rows stay."""
-    run = EvaluationRun.open(config, runs)
+    run = EvaluationRun.from_config(config, runs)
     config = run.config
     if not place.exists():
         raise RunError(f"{str(place)!r} does not exist: expected a file or folder to import")

@@ -184,7 +184,7 @@ def judge(
     **limits: Unpack[AskOptions],
 ) -> JudgingResult:
     """Let judges rate the outputs of a run; stored answers are not asked for again."""
-    run = EvaluationRun.open(config, runs)
+    run = EvaluationRun.from_config(config, runs)
     config = run.config
     chosen, selected = choose_judges(config, judges), rubrics or RUBRICS
     for name in selected:
@@ -230,7 +230,7 @@ def judge_pairs(
     **limits: Unpack[AskOptions],
 ) -> JudgingResult:
     """Let judges choose between two outputs of a sample; stored answers are not asked for again."""
-    run = EvaluationRun.open(config, runs)
+    run = EvaluationRun.from_config(config, runs)
     config = run.config
     chosen, folder = choose_judges(config, judges), run.prepare()
     outputs = read_outputs_to_rate(run, limit)
@@ -254,7 +254,7 @@ def judge_applicability(
     **limits: Unpack[AskOptions],
 ) -> JudgingResult:
     """Ask a model which specialized metrics fit the samples of a benchmark."""
-    run = EvaluationRun.open(config, runs)
+    run = EvaluationRun.from_config(config, runs)
     config, options = run.config, run.config.applicability
     if options is None:
         raise ConfigError(

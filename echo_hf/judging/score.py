@@ -19,7 +19,7 @@ from echo_hf._infra.text import percent, pluralize
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, WeightsError
-from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, ResultRow
+from echo_hf.hub.run_tables import AGREEMENT_FILE, RESULTS_FILE, STRENGTH, ResultRow
 from echo_hf.judging.anchors import Anchors, select_anchors
 from echo_hf.judging.audit import FailedAudits, add_failed, find_drift, read_audits, read_failures
 from echo_hf.judging.rate import read_flags
@@ -38,7 +38,6 @@ from echo_hf.systems.run_tables import UNKNOWN, Models, RunTables, read_human_fi
 from echo_hf.tables import HUMAN, RATINGS
 
 BOOTSTRAP_DRAWS = 1000
-AGREEMENT_FILE = "agreement.json"
 _, TEXT_TO_IMAGE = BENCHMARKS
 HUMAN_CORRECTED = "win_rate_human_corrected"
 TARGET_HALF_WIDTH = 0.03  # half an interval; people are told how many rankings give it
@@ -163,7 +162,7 @@ def score(
     n_boot: int = BOOTSTRAP_DRAWS,
 ) -> Scores:
     """Compute all figures of a run, and write them to its `results.json`."""
-    run = EvaluationRun.open(config, runs, protocol=protocol)
+    run = EvaluationRun.from_config(config, runs, protocol=protocol)
     config, folder, benchmark = run.config, run.folder, run.benchmark
     tables, failed = run.read_tables(), read_failures(folder.root)
     models, audits = read_models(config, tables), read_audits(folder.root)
@@ -429,7 +428,7 @@ def measure_agreement(
     n_boot: int = BOOTSTRAP_DRAWS,
 ) -> RunAgreement:
     """Compare a run's judges with people, and write the figures to its `agreement.json`."""
-    run = EvaluationRun.open(config, runs, protocol=protocol)
+    run = EvaluationRun.from_config(config, runs, protocol=protocol)
     config, folder, benchmark = run.config, run.folder, run.benchmark
     tables = run.read_tables(None if human is None else read_human_file(human))
     ranks, ratings = tables.human, tables.ratings

@@ -128,7 +128,7 @@ def judge_until_decided(
     a system is asked about no more when each of its pairs is decided (`echo_hf.scores.decisions`).
     A stopped run goes on to the same decisions, since all answers are stored.
     """
-    run = EvaluationRun.open(config, runs)
+    run = EvaluationRun.from_config(config, runs)
     config = run.config
     get_pair_level(alpha, family, 1)
     if batch < 1:

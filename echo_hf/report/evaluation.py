@@ -162,7 +162,7 @@ def evaluate_systems(
         UnusableAnswersError: None of a judge's answers can be used, and it is not to keep going.
         MissingExtraError: Packages of a judge are missing.
     """
-    run = EvaluationRun.open(config, runs)
+    run = EvaluationRun.from_config(config, runs)
     config = run.config
     chosen = choose_judges(config, judges) if config.judges or judges else []
     watch, engines = watch or NullProgress(), _map_engines(config, chosen)

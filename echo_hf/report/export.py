@@ -105,7 +105,7 @@ def export(
         )
     write = FORMATS.find(to, "--to")
     (FORMATS.facts(to) or Requirements()).check_installed(f"format {to!r}")
-    run = EvaluationRun.open(config, runs)
+    run = EvaluationRun.from_config(config, runs)
     config, data = run.config, read_run_data(run)
     if data.stale:
         raise RunError(

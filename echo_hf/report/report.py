@@ -80,7 +80,7 @@ def report(
     config: RunOrConfig, *, runs: Path | str | None = None, single_file: bool = False
 ) -> Report:
     """Write the report of a run: `report/` in its folder, in place of an earlier one."""
-    run = EvaluationRun.open(config, runs)
+    run = EvaluationRun.from_config(config, runs)
     data, root = read_run_data(run), run.folder.root
     busy = RunError(
         f"another process writes the report of {str(root)!r}: wait for it, and run `echo-hf "

@@ -26,24 +26,24 @@ from echo_hf.config.paper import PaperDifference, find_differences
 from echo_hf.config.sections import Target
 from echo_hf.errors import ImageError, ReleaseError, RunError
 from echo_hf.hub.release import iterate_rows
-from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Anchor, ResultRow
+from echo_hf.hub.run_tables import (
+    AGREEMENT_FILE,
+    ANALYSIS_FILE,
+    RESULTS_FILE,
+    STRENGTH,
+    Anchor,
+    ResultRow,
+)
 from echo_hf.images.embedded import read_embedded
 from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import read_audits
-from echo_hf.judging.score import AGREEMENT_FILE
 from echo_hf.metrics.color_shift import CHANNELS, LEVELS, compute_histograms
 from echo_hf.metrics.image_features import map_in_order
 from echo_hf.metrics.result import MetricResult
 from echo_hf.metrics.text_rendering import TextRenderingResult
 from echo_hf.reasons import Unrated
-from echo_hf.report.analysis.result import (
-    ANALYSIS_FILE,
-    Analysis,
-    FigureModel,
-    read_analysis,
-    read_figures,
-)
+from echo_hf.report.analysis.result import Analysis, FigureModel, read_analysis, read_figures
 from echo_hf.scores.agreement import Agreement
 from echo_hf.scores.bradley_terry import BradleyTerry
 from echo_hf.scores.human_corrected import HumanCorrected

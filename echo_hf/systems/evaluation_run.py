@@ -50,7 +50,7 @@ class EvaluationRun:
         Generate, judge and score without opening the benchmark three times:
 
         >>> from echo_hf import generate, judge, score
-        >>> run = EvaluationRun.open("comparison.yaml")  # doctest: +SKIP
+        >>> run = EvaluationRun.from_config("comparison.yaml")  # doctest: +SKIP
         >>> generate(run), judge(run)  # doctest: +SKIP
         >>> score(run).path  # doctest: +SKIP
     """
@@ -61,7 +61,7 @@ class EvaluationRun:
         self._origin: EvaluationRun | None = None  # keeps its folder aside
 
     @classmethod
-    def open(
+    def from_config(
         cls, config: RunOrConfig, runs: Path | str | None = None, *, protocol: str | None = None
     ) -> EvaluationRun:
         """Open the run of a config; nothing is written.

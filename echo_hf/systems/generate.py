@@ -80,7 +80,7 @@ def generate_outputs(
     watch: ProgressListener | None = None,
 ) -> GenerationSummary:
     """Let systems draw; a system that stops does not stop the others."""
-    run = EvaluationRun.open(config, runs)
+    run = EvaluationRun.from_config(config, runs)
     config, folder = run.config, run.folder
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")

@@ -35,7 +35,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> EvaluationRun:
-    return EvaluationRun.open(evaluation(benchmark(tmp_path)), tmp_path / "runs")
+    return EvaluationRun.from_config(evaluation(benchmark(tmp_path)), tmp_path / "runs")
 
 
 def digests(run: EvaluationRun) -> list[str]:
@@ -97,17 +97,17 @@ def test_opening_writes_nothing(tmp_path: Path, run: EvaluationRun) -> None:
 
 
 def test_an_open_run_is_not_opened_elsewhere(tmp_path: Path, run: EvaluationRun) -> None:
-    assert EvaluationRun.open(run) is run
-    assert EvaluationRun.open(run, tmp_path / "runs") is run
-    said = said_by(ConfigError, EvaluationRun.open, run, tmp_path / "other")
+    assert EvaluationRun.from_config(run) is run
+    assert EvaluationRun.from_config(run, tmp_path / "runs") is run
+    said = said_by(ConfigError, EvaluationRun.from_config, run, tmp_path / "other")
     assert "leave it out" in said
 
 
 def test_another_protocol_shares_the_benchmark(run: EvaluationRun) -> None:
-    other = EvaluationRun.open(run, protocol="published")
+    other = EvaluationRun.from_config(run, protocol="published")
     assert (other.config.protocol, run.config.protocol) == ("published", "corrected")
     assert other.benchmark is run.benchmark
-    assert "publshed" in said_by(ScoreError, EvaluationRun.open, run, protocol="publshed")
+    assert "publshed" in said_by(ScoreError, EvaluationRun.from_config, run, protocol="publshed")
 
 
 def test_without_outputs_a_verb_says_what_to_run(run: EvaluationRun) -> None:

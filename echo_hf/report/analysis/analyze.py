@@ -21,6 +21,7 @@ from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunErro
 from echo_hf.hub.diff import first_bigram, measure_drift
 from echo_hf.hub.facts import UNKNOWN
 from echo_hf.hub.manifest import Manifest, get_version
+from echo_hf.hub.run_tables import ANALYSIS_FILE
 from echo_hf.metrics.result import describe_error
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NotAnalyzed
@@ -35,7 +36,7 @@ from echo_hf.report.analysis.prompts import (
     prompt_set,
     read_references,
 )
-from echo_hf.report.analysis.result import ANALYSIS_FILE, PREVIOUS, Analysis, AnalysisPart
+from echo_hf.report.analysis.result import PREVIOUS, Analysis, AnalysisPart
 from echo_hf.report.analysis.tasks import (
     NO_PHRASE,
     ComparedPhrases,
@@ -81,7 +82,7 @@ def analyze(
     options = AnalysisOptions()
     protocol: ProtocolName = "corrected"
     if not isinstance(config, Path | str) or not is_release(str(config), runs):
-        run = EvaluationRun.open(config, runs)
+        run = EvaluationRun.from_config(config, runs)
         folder, name = run.prepare(), run.config.name
         options, protocol = run.config.analysis, run.config.protocol
         release = _read_release(run.benchmark)

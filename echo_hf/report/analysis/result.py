@@ -17,7 +17,6 @@ from echo_hf.reasons import NotAnalyzed, Unscored
 ResultT = TypeVar("ResultT")
 FiguresT = TypeVar("FiguresT", bound=BaseModel)
 CountsByName = Mapping[str, NonNegativeInt]
-ANALYSIS_FILE = "analysis.json"
 PREVIOUS = "the release before"  # names of references have no spaces
 
 
