@@ -37,6 +37,7 @@ from echo_hf.judging.rate import (
     sees_inputs,
     to_dataset,
 )
+from echo_hf.judging.results import FailedAudits
 from echo_hf.judging.session import JudgeRows, JudgeTask, JudgingResult
 from echo_hf.metrics.result import estimate_mean
 from echo_hf.reasons import NotAudited
@@ -56,7 +57,6 @@ BLANK_SIZE = 1024, 1024
 GREY = 128, 128, 128
 AUDIT_SEED = 0
 ROUND_COLUMNS = ("sample_id", "system", "output_sha256", "rating")  # what is kept of each round
-FailedAudits = Mapping[str, tuple[str, ...]]
 
 
 class Honeypot(StrEnum):

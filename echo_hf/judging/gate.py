@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
-from echo_hf.judging.audit import FailedAudits, read_failures
+from echo_hf.judging.audit import read_failures
+from echo_hf.judging.results import FailedAudits
 from echo_hf.judging.score import NO_FITTING_SAMPLE, ScoredRun, image_metrics
 from echo_hf.metrics import BETTER, LOWER, METRICS, TEXT_RENDERING
 from echo_hf.reasons import MetricReason, Reason

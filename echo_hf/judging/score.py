@@ -21,8 +21,16 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, WeightsError
 from echo_hf.hub.run_tables import AGREEMENT_FILE, RESULTS_FILE, STRENGTH, ResultRow
 from echo_hf.judging.anchors import Anchors, select_anchors
-from echo_hf.judging.audit import FailedAudits, add_failed, find_drift, read_audits, read_failures
+from echo_hf.judging.audit import add_failed, find_drift, read_audits, read_failures
 from echo_hf.judging.rate import read_flags
+from echo_hf.judging.results import (
+    FailedAudits,
+    SavedHumanCorrected,
+    SavedIdentity,
+    SavedResults,
+    SavedSplit,
+    SavedWinRates,
+)
 from echo_hf.judging.trust import Trust, collect_trust_lines
 from echo_hf.metrics import TEXT_RENDERING, TextRenderingResult
 from echo_hf.metrics.result import MetricResult, coverage_of
@@ -54,7 +62,7 @@ class SplitWinRates:
     rates: scores.WinRate
     tiers: tuple[tuple[str, ...], ...]
     trust: Trust
-    details: Mapping[str, Any]
+    details: SavedWinRates
 
 
 @dataclass(frozen=True)
@@ -122,14 +130,14 @@ class SplitScores:
     pairwise: scores.PairwiseAgreement | None = None
     by_people: scores.HumanCorrected | str | None = None
 
-    def describe(self) -> dict[str, Any]:
-        return {
-            "samples": self.samples,
-            "win_rate": self.win_rates.details if self.win_rates else None,
-            "metrics": [metric.describe() for metric in self.metrics],
-            "pairwise": asdict(self.pairwise) if self.pairwise else None,
-            "by_people": _people_details(self.by_people) if self.by_people else None,
-        }
+    def describe(self) -> SavedSplit:
+        return SavedSplit(
+            samples=self.samples,
+            win_rate=self.win_rates.details if self.win_rates else None,
+            metrics=[metric.describe() for metric in self.metrics],
+            pairwise=self.pairwise,
+            by_people=_describe_people(self.by_people) if self.by_people else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -177,20 +185,20 @@ def score(
     all_drifts = {name: find_drift(audit["rounds"]) for name, audit in audits.items()}
     drifts = {name: drift for name, drift in all_drifts.items() if drift}
     lines = collect_trust_lines(trusted, drifts, compared)
-    payload = {
-        "benchmark": benchmark.identity(),
-        "protocol": run_scores.protocol,
-        "left_out": run_scores.left_out,
-        "failed_audit": failed,
-        "applicability": tables.fits_from,
-        "systems": {name: model.model_dump() for name, model in models.systems.items()},
-        "judges": {name: model.model_dump() for name, model in models.judges.items()},
-        "trust": [{**asdict(line), "meaning": line.meaning} for line in lines],
-        "judge_drift": drifts,
-        "results": [row.model_dump(mode="json") for row in run_scores.results],
-        "details": {split.split: split.describe() for split in splits},
-    }
-    write_json(run_scores.path, payload, default=list)
+    results = SavedResults(
+        benchmark=SavedIdentity(**benchmark.identity()),
+        protocol=run_scores.protocol,
+        left_out=run_scores.left_out,
+        failed_audit=failed,
+        applicability=tables.fits_from,
+        systems=models.systems,
+        judges=models.judges,
+        trust=[{**asdict(line), "meaning": line.meaning} for line in lines],
+        judge_drift=drifts,
+        results=tuple(run_scores.results),
+        details={split.split: split.describe() for split in splits},
+    )
+    results.write(path)
     return run_scores
 
 
@@ -351,19 +359,18 @@ def score_win_rates(
             results.append(_row(counted, row.system, row.value, row.interval, definition))
     groups = scores.tiers(table, protocol=protocol)
     trust = Trust.from_ratings(table, protocol, models, n_boot, rates[protocol].coverage, anchors)
-    details: dict[str, Any] = {
-        **{str(protocol_name): rate.as_json() for protocol_name, rate in rates.items()},
-        "tiers": asdict(groups),
-        "sensitivity": asdict(scores.sensitivity(table)),
-        "bounds": asdict(scores.bounds(table, protocol=protocol)),
-        **asdict(trust),
-    }
-    if table.is_stopped:
-        decisions = scores.decisions(table, protocol=protocol)
-        details["decisions"] = {"said": decisions.summary, **asdict(decisions)}
+    details = SavedWinRates(
+        **rates,
+        **vars(trust),
+        tiers=groups,
+        sensitivity=scores.sensitivity(table),
+        bounds=scores.bounds(table, protocol=protocol),
+        decisions=scores.decisions(table, protocol=protocol) if table.is_stopped else None,
+        anchors=anchors or {},
+    )
     if anchors:
         anchor_rows = {name: anchor.model_dump(mode="json") for name, anchor in anchors.items()}
-        details["anchors"], fitted = anchor_rows, trust.bradley_terry
+        fitted = trust.bradley_terry
         columns = {"metric": STRENGTH, "protocol": protocol, "split": split}
         for name, value in fitted.strength.items():
             definition = {**fitted.definition, "anchor": anchor_rows.get(name)}
@@ -390,10 +397,10 @@ def _people_rows(
         yield _row(columns, system, rate, human.interval[system], {**definition, **missing})
 
 
-def _people_details(human: scores.HumanCorrected | str) -> dict[str, Any]:
+def _describe_people(human: scores.HumanCorrected | str) -> SavedHumanCorrected:
     """Describe people's win rates, how much judges add to them, and the rankings still missing."""
     if isinstance(human, str):
-        return {"missing": human, "said": f"no win rates by people: {human}", "result": None}
+        return SavedHumanCorrected(missing=human, said=f"no win rates by people: {human}")
     effective_sizes = [size for size in human.effective_n.values() if size is not None]
     explained = max(human.rho2 or 0.0, 0.0)
     needed = human.n_for(TARGET_HALF_WIDTH)
@@ -405,7 +412,7 @@ def _people_details(human: scores.HumanCorrected | str) -> dict[str, Any]:
         + (f": as good as {fmean(effective_sizes):,.0f} without judges" if effective_sizes else "")
         + (f"; intervals of ±{TARGET_HALF_WIDTH} need {missing} more" if needed else "")
     )
-    return {"missing": None, "said": summary, "result": human.as_json()}
+    return SavedHumanCorrected(said=summary, result=human)
 
 
 @dataclass(frozen=True)

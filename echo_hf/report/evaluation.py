@@ -48,7 +48,7 @@ from echo_hf.report.report import report
 from echo_hf.scores.win_rate import make_board
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import BenchmarkTasks
-from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
+from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.generate import GenerationSummary, generate_outputs
 from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import OUTPUTS
@@ -116,7 +116,7 @@ class Evaluation(SummaryMixin):
 
 
 def evaluate_systems(
-    config: RunOrConfig,
+    config: EvaluationRun | EvaluationBase | Path | str,
     *,
     runs: Path | str | None = None,
     systems: Sequence[str] | None = None,

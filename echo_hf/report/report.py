@@ -22,6 +22,7 @@ from echo_hf._infra.atomic import lock_file, replace_folder
 from echo_hf._infra.text import escape_markdown, format_table_row, name_stand_in
 from echo_hf.errors import RunError
 from echo_hf.judging.board import judge_names
+from echo_hf.judging.results import collect_judges
 from echo_hf.metrics import BETTER, HIGHER
 from echo_hf.report.markup import (
     NO_VALUE,
@@ -42,7 +43,6 @@ from echo_hf.report.run_data import (
     RunData,
     SavedOutput,
     Thumbnails,
-    collect_judges,
     make_thumbnails,
     read_run_data,
 )

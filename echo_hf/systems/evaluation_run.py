@@ -37,7 +37,7 @@ from echo_hf.tables import OUTPUTS
 
 
 class EvaluationRun:
-    """A run of systems and judges over a benchmark: its config, folder, benchmark and tables.
+    """The run of systems and judges over a benchmark: config, folder, benchmark and tables.
 
     Every verb of an evaluation takes one in place of a config. The benchmark is opened and hashed
     once for each state of its files, and the tables are read again where a verb wrote them.
@@ -49,7 +49,9 @@ class EvaluationRun:
     Examples:
         Generate, judge and score without opening the benchmark three times:
 
-        >>> from echo_hf import generate, judge, score
+        >>> from echo_hf.judging.judge import judge
+        >>> from echo_hf.judging.score import score
+        >>> from echo_hf.systems.generate import generate
         >>> run = EvaluationRun.from_config("comparison.yaml")  # doctest: +SKIP
         >>> generate(run), judge(run)  # doctest: +SKIP
         >>> score(run).path  # doctest: +SKIP
