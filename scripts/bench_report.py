@@ -31,10 +31,11 @@ from rich.table import Table as Shown
 from echo_hf.config.sections import Target
 from echo_hf.images.loader import load_rgb
 from echo_hf.images.store import ImageStore
+from echo_hf.judging.results import SavedResults
 from echo_hf.judging.score import score_win_rates
 from echo_hf.metrics.image_features import map_in_order
 from echo_hf.report.report import Report, write_report
-from echo_hf.report.run_data import ReportSample, RunData, SavedOutput, SavedRating, SavedResults
+from echo_hf.report.run_data import ReportSample, RunData, SavedOutput, SavedRating
 from echo_hf.scores.rating_table import read_ratings
 
 

@@ -48,7 +48,7 @@ PARQUET |= {"load_dataset", "read_parquet", "ParquetDataset"}
 # What these read with Arrow's own functions is what a build on this machine wrote.
 OWN_TABLES = {
     "apps/review.py": "stages of the run",
-    "apps/takedown.py": "stages, release and tables of the run, to take posts out of them",
+    "builder/takedown.py": "stages, release and tables of the run, to take posts out of them",
     "builder/build.py": "stages of the run",
     "builder/review.py": "stages of the run",
     "builder/update.py": "stages of the run",
@@ -144,7 +144,7 @@ OPENED: Mapping[str, set[str]] = {
         *("hub/authors_dataset.py",),
     },
     "named by a user in a config or a command": {
-        *("apps/takedown.py", "builder/gold/folder.py", "builder/gold/posts.py"),
+        *("builder/takedown.py", "builder/gold/folder.py", "builder/gold/posts.py"),
         *("collect/fields.py", "curate/safety.py", "engines/checkpoint.py", "engines/memory.py"),
         *("engines/recorded.py", "engines/transformers.py", "judging/anchors.py"),
         *("judging/rate.py", "metrics/face_identity.py", "metrics/ocr_accuracy.py"),

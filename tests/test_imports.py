@@ -78,9 +78,9 @@ FLOORS = (
     ("collect", "samples", "curate"),
     ("scores", "metrics"),
     ("hub",),
-    ("builder",),
     ("systems",),
     ("judging",),
+    ("builder",),  # so that nobody needs it who evaluates
     ("apps", "report", "quickstart"),
     ("schedule",),
     ("cli",),

@@ -33,7 +33,9 @@ import echo_hf
 from echo_hf._infra.console import PlainConsole
 from echo_hf.cli.progress import TerminalProgress
 from echo_hf.judging.board import show_scores
+from echo_hf.judging.score import score_win_rates
 from echo_hf.reasons import Reason, Unscored
+from echo_hf.scores.rating_table import read_ratings
 
 MARKUP = "[/b]x [link=https://x.example]y[/link] :smile:"
 HOSTILE = f"{MARKUP}\x1b]8;;https://x.example\x07\x1b[31m\x9b31m\u202e\u2066\x00"
@@ -190,16 +192,18 @@ def test_every_view_prints_words_as_they_stand(view: Callable[..., Any]) -> None
 
 def test_a_board_prints_words_as_they_stand(tmp_path: Path) -> None:
     """Names of systems and judges are somebody's words, and so is a whole file of figures."""
-    share = {"value": None, "reason": HOSTILE}
+    share = {"value": None, "interval": None, "count": 0, "reason": Unscored.NO_DRAWS}
     judged = dict.fromkeys(("consistent", "follows_position", "agreement"), share)
-    rates = {
-        "win_rate": {HOSTILE: 0.5}, "interval": {HOSTILE: None}, "coverage": {HOSTILE: None},
-        "per_judge": {HOSTILE: {}}, "reasons": {HOSTILE: Unscored.NO_DRAWS},
-    }  # fmt: skip
+    rows = [
+        {"sample_id": "s", "system": name, "judge": HOSTILE, "rating": 1.0, "explanation": HOSTILE}
+        for name in (HOSTILE, f"{HOSTILE} again")
+    ]
+    ratings = read_ratings(pa.Table.from_pylist(rows))
+    rated = score_win_rates("s", ratings, "corrected", 0, {}).details
     split = {
         "samples": 1,
-        "win_rate": {"corrected": rates, "tiers": {"tiers": [[HOSTILE]]}},
-        "pairwise": {"judges": {HOSTILE: {"pairs": 1, **judged}}},
+        "win_rate": rated.model_dump(mode="json"),
+        "pairwise": {"judges": {HOSTILE: {"pairs": 1, **judged}}, "definition": {}},
         "metrics": [
             {"metric": "color_shift", "system": HOSTILE, "samples": [], "counts": {HOSTILE: 1},
              "missing": missing, "result": None}
@@ -208,7 +212,7 @@ def test_a_board_prints_words_as_they_stand(tmp_path: Path) -> None:
     }  # fmt: skip
     written = {
         "left_out": {HOSTILE: {Unscored.NO_DRAWS: 1}}, "failed_audit": {HOSTILE: [HOSTILE]},
-        "protocol": "corrected", "details": {HOSTILE: split},
+        "benchmark": {}, "protocol": "corrected", "details": {HOSTILE: split},
         "systems": {HOSTILE: {"status": "substitute", "stands_for": HOSTILE}},
         "judges": {HOSTILE: {"status": "substitute", "stands_for": HOSTILE}},
         "trust": [

@@ -21,22 +21,21 @@ import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import lock_file, replace_file
 from echo_hf._infra.bootstrap import MIN_SAMPLES
-from echo_hf.apps.events import EVENTS_FILE, UNDO, Event, EventLog, drop_undone, latest_by_person
 from echo_hf.apps.page import AppPage, ImageAddress, ServedImages, ServerAddress, render_page, serve
-from echo_hf.config.evaluation import EvaluationBase
+from echo_hf.curate.events import EVENTS_FILE, UNDO, Event, EventLog, drop_undone, latest_by_person
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, ScoreError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.rate import select_outputs
-from echo_hf.judging.run_tables import RunTables, read_run, read_table
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import LeftOut, NotRanked, Reason
 from echo_hf.scores.human_corrected import EXPECTED_SPREAD, human_corrected, ranked_needed
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import BenchmarkTasks, get_benchmark, load_evaluation
-from echo_hf.tables import HUMAN, OUTPUTS
+from echo_hf.systems.benchmark import BenchmarkTasks
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
+from echo_hf.systems.run_tables import RunTables, read_table
+from echo_hf.tables import HUMAN
 
 MAX_LETTER_KEYS = 8
 DEFAULT_SAMPLES = 100
@@ -418,7 +417,7 @@ def render_ranking_page(view: RankingPage, address: ImageAddress, request_number
 
 
 def open_ranking(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     *,
     runs: Path | str | None = None,
     draw: int = DEFAULT_SAMPLES,
@@ -430,19 +429,11 @@ def open_ranking(
     for name in splits:
         if name not in BENCHMARKS:
             raise RunError(unknown("split", name, BENCHMARKS))
-    config = load_evaluation(config)
-    folder = open_run_folder(config, runs)
-    benchmark = get_benchmark(config, folder)
-    outputs = read_table(folder.root, OUTPUTS)
-    if outputs is None:
-        raise RunError(
-            f"there are no outputs in {str(folder.root)!r}: run `echo-hf generate`, or put "
-            "outputs.parquet there"
-        )
-    tasks = benchmark.tasks(folder.images)
+    run = EvaluationRun.from_config(config, runs)
+    folder, outputs, tasks = run.folder, run.read_outputs(), run.read_tasks()
     chosen = [name for name in BENCHMARKS if not splits or name in splits]
     basis: dict[str, str] = {}
-    run_tables = None if width is None else read_run(benchmark, folder)
+    run_tables = None if width is None else run.read_tables()
 
     def count(split: str, rankable: int) -> int:
         if width is None or run_tables is None:

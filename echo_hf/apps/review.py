@@ -15,15 +15,6 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import find_complete, lock_file
-from echo_hf.apps.events import (
-    EVENTS_FILE,
-    Event,
-    EventLog,
-    SampleLease,
-    SampleLeases,
-    current_decisions,
-    drop_undone,
-)
 from echo_hf.apps.page import AppPage, ImageAddress, ServedImages, ServerAddress, render_page, serve
 from echo_hf.builder.build import open_run
 from echo_hf.builder.review import (
@@ -47,6 +38,15 @@ from echo_hf.curate.decisions import (
     sample_images,
 )
 from echo_hf.curate.edits import IMAGE_ROLES, SampleEdit, apply_changes, check_edit
+from echo_hf.curate.events import (
+    EVENTS_FILE,
+    Event,
+    EventLog,
+    SampleLease,
+    SampleLeases,
+    current_decisions,
+    drop_undone,
+)
 from echo_hf.curate.provenance import INPUT, OUTPUT
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ImageError, ReviewError, RunError

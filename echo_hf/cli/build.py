@@ -477,8 +477,8 @@ def refresh(
     runs: Runs = None,
 ) -> Payload:
     """Ask platforms which posts no longer exist. --apply forgets those."""
-    from echo_hf.apps.takedown import forget
     from echo_hf.builder import refresh as refreshing
+    from echo_hf.builder.takedown import forget
     from echo_hf.cli.build_view import show_refresh, show_removal
 
     with open_progress() as watch:

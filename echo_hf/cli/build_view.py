@@ -20,12 +20,12 @@ from echo_hf.reasons import Doubt, Failed, RefreshEnd
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-    from echo_hf.apps.takedown import Removal
     from echo_hf.builder.gold.boxes import BoxesCheck
     from echo_hf.builder.gold.check import CheckResult
     from echo_hf.builder.refresh import PlatformRefresh, RefreshResult
     from echo_hf.builder.review import OpenReviews
     from echo_hf.builder.search_yield import SavedYields, SearchYield
+    from echo_hf.builder.takedown import Removal
     from echo_hf.builder.update import StageDifference
     from echo_hf.collect.crawl import PlannedQuery
     from echo_hf.collect.crawl_ledger import CrawlStats

@@ -211,7 +211,7 @@ def forget(
     runs: Runs = None,
 ) -> None:
     """Permanently remove posts from a run, and all made of them."""
-    from echo_hf.apps.takedown import forget as forget_posts
+    from echo_hf.builder.takedown import forget as forget_posts
     from echo_hf.cli.build_view import show_holding, show_removal
 
     if delete_tags and not repo_id:

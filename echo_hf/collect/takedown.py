@@ -1,6 +1,6 @@
 """Remember which posts were taken down and which samples they went into; clear stored pages.
 
-`echo_hf.apps.takedown` takes posts out of a run.
+`echo_hf.builder.takedown` takes posts out of a run.
 """
 
 from __future__ import annotations

@@ -68,15 +68,15 @@ class ReleasedResults(BaseModel):
     """The part of `results.json` that a release keeps; older files name no models."""
 
     results: tuple[ResultRow, ...]
-    systems: Mapping[str, ModelIdentity] = {}
-    judges: Mapping[str, ModelIdentity] = {}
+    system_models: Mapping[str, ModelIdentity] = Field({}, alias="systems")
+    judge_models: Mapping[str, ModelIdentity] = Field({}, alias="judges")
 
     def build_definition(self, row: ResultRow) -> JsonValue:
         """Return a figure's definition, with the models behind the names in it."""
         if not isinstance(row.definition, dict):
             return row.definition
         by_kind: dict[str, JsonValue] = {}
-        for kind, models in (("systems", self.systems), ("judges", self.judges)):
+        for kind, models in (("systems", self.system_models), ("judges", self.judge_models)):
             names = row.definition.get(kind, [row.system] if kind == "systems" else [])
             known_models = {
                 name: model for name, model in models.items() if model != ModelIdentity()
@@ -86,7 +86,7 @@ class ReleasedResults(BaseModel):
         return {**row.definition, **({ANSWERED_BY: by_kind} if by_kind else {})}
 
 
-RESULTS_FILE = "results.json"
+RESULTS_FILE, AGREEMENT_FILE, ANALYSIS_FILE = "results.json", "agreement.json", "analysis.json"
 MAX_RESULTS_BYTES = 1 << 27
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -21,16 +19,16 @@ from echo_hf.hub.run_tables import (
     read_models,
     read_results,
 )
-from echo_hf.judging.run_tables import Models, RunTables
+from echo_hf.judging.results import SavedIdentity, SavedResults
 from echo_hf.scores.bradley_terry import BradleyTerry, bradley_terry
 from echo_hf.scores.rating_table import RUBRIC, RatingTable
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC
 from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.run_tables import Models, RunTables
 from echo_hf.tables import RATINGS, RESULTS, Row, arrow_rows
 
 Anchors = Mapping[str, Anchor]  # by system
-Identity = Mapping[str, Any]
 
 
 def select_anchors(
@@ -39,7 +37,7 @@ def select_anchors(
     """Select the anchors of a config, by rated split; all of them have to be on the same scale."""
     if config.anchors is None or tables.ratings is None:
         return {}
-    anchors, identity = {}, benchmark.identity()
+    anchors, identity = {}, SavedIdentity(**benchmark.identity())
     reference_anchors = read_anchors(config.anchors, config.protocol, benchmark.cache)
     overall = tables.ratings.filter(pc.equal(tables.ratings["rubric"], RUBRIC))
     for split in tables.tasks:
@@ -56,25 +54,29 @@ def read_anchors(
     path, anchors = Path(reference), dict[str, dict[str, Anchor]]()
     try:
         if path.is_file():
-            rows, saved = read_results(path), json.loads(path.read_bytes())
-            if saved["protocol"] != protocol:
+            rows, saved = read_results(path), SavedResults.model_validate_json(path.read_bytes())
+            if saved.protocol != protocol:
                 raise ScoreError(
-                    f"anchors: {reference!r} follows protocol {saved['protocol']!r}, this run "
+                    f"anchors: {reference!r} follows protocol {saved.protocol!r}, this run "
                     f"{protocol!r}: score one of them by the other's (--protocol)"
                 )
-            identity = saved["benchmark"]
+            identity = saved.benchmark
         else:
             benchmark = Benchmark(reference, cache=cache)
-            saved, rows, identity = None, benchmark.load(RESULTS.name), benchmark.identity()
+            saved, rows = None, benchmark.load(RESULTS.name)
+            identity = SavedIdentity(**benchmark.identity())
         rows = [dict(row) for row in rows if row["protocol"] == protocol]
         strengths, rated = (
             [row for row in rows if row["metric"] == metric] for metric in (STRENGTH, METRIC)
         )
         for split in {row["split"] for row in rated} - {row["split"] for row in strengths}:
             if saved:
-                fitted = BradleyTerry(**saved["details"][split]["win_rate"]["bradley_terry"])
+                saved_rates = saved.details[split].win_rate
+                fitted = saved_rates.bradley_terry if saved_rates else None
             else:
                 fitted = _fit_release(benchmark, split, protocol)
+            if fitted is None:
+                raise ValueError
             for row in (rate_row for rate_row in rated if rate_row["split"] == split):
                 row["value"] = fitted.strength[row["system"]]
                 row["low"], row["high"] = fitted.interval[row["system"]] or (None, None)
@@ -97,7 +99,7 @@ def _fit_release(benchmark: Benchmark, split: str, protocol: ProtocolName) -> Br
     return bradley_terry(ratings.filter(pc.is_in(ratings[SAMPLE_COLUMN], ids)), protocol=protocol)
 
 
-def _build_anchor(row: Row, identity: Identity) -> Anchor:
+def _build_anchor(row: Row, identity: SavedIdentity) -> Anchor:
     definition = parse_definition(row)
     if earlier := definition.get("anchor"):
         return Anchor.model_validate(earlier)
@@ -105,15 +107,15 @@ def _build_anchor(row: Row, identity: Identity) -> Anchor:
     return Anchor(
         strength=row["value"],
         interval=None if row["low"] is None else (row["low"], row["high"]),
-        release=identity["on_hub"] or identity["name"],
-        digest=(identity["digests"] or {}).get(row["split"]),
+        release=identity.on_hub or identity.name,
+        digest=(identity.digests or {}).get(row["split"]),
         judges={name: judges.get(name, ModelIdentity()) for name in definition["judges"]},
         system=systems.get(row["system"], ModelIdentity()),
     )
 
 
 def _check(
-    anchors: Anchors, split: str, identity: Identity, judges: Collection[str], models: Models
+    anchors: Anchors, split: str, identity: SavedIdentity, judges: Collection[str], models: Models
 ) -> None:
     """Refuse strengths on another scale: of other samples, judges or models."""
     if not anchors:
@@ -121,7 +123,7 @@ def _check(
             f"anchors: no system there has a strength in {split}: it needs ratings by which each "
             "loses some points and wins some; score that run with more, or leave anchors out"
         )
-    digest, release = (identity["digests"] or {}).get(split), identity["on_hub"] or identity["name"]
+    digest, release = (identity.digests or {}).get(split), identity.on_hub or identity.name
     for name, anchor in anchors.items():
         problem = None
         if anchor.digest != digest or (digest is None and anchor.release != release):

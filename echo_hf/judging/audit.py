@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.text import one_line
-from echo_hf.config.evaluation import EvaluationBase, JudgeConfig
+from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.config.rubrics import OVERALL, Scale
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.images.store import ImageStore
@@ -37,13 +37,14 @@ from echo_hf.judging.rate import (
     make_task_filter,
     to_dataset,
 )
-from echo_hf.judging.run_tables import read_applicability, read_table
+from echo_hf.judging.results import FailedAudits
 from echo_hf.judging.session import JudgeRows, JudgeTask, JudgingResult
 from echo_hf.metrics.result import estimate_mean
 from echo_hf.reasons import NotAudited
 from echo_hf.scores.votes import count_votes, to_verdicts
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import find_folder, get_benchmark, load_evaluation
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
+from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import RATINGS, Row
 
 AUDIT_FILE = "audit.json"
@@ -56,7 +57,6 @@ BLANK_SIZE = 1024, 1024
 GREY = 128, 128, 128
 AUDIT_SEED = 0
 ROUND_COLUMNS = ("sample_id", "system", "output_sha256", "rating")  # what is kept of each round
-FailedAudits = Mapping[str, tuple[str, ...]]
 
 
 class Honeypot(StrEnum):
@@ -87,7 +87,7 @@ class AuditResult:
 
 
 def audit(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     *,
     runs: Path | str | None = None,
     judges: Sequence[str] | None = None,
@@ -101,15 +101,15 @@ def audit(
     """
     if samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {DEFAULT_SAMPLES}")
-    config = load_evaluation(config)
-    chosen, folder = judging.choose_judges(config, judges), find_folder(config, runs)
+    run = EvaluationRun.from_config(config, runs)
+    config = run.config
+    chosen, folder = judging.choose_judges(config, judges), run.prepare()
     # Read first: a damaged file is reported before any judge is asked.
     numbers = {
         name: again + max((audit_round["number"] for audit_round in audit["rounds"]), default=0)
         for name, audit in read_audits(folder.root).items()
     }
-    outputs = judging.read_outputs_to_rate(config, folder)
-    applicability, _ = read_applicability(get_benchmark(config, folder), folder)
+    outputs, (applicability, _) = judging.read_outputs_to_rate(run), run.read_applicability()
 
     def build_questions(sent: judging.SentImages) -> Iterator[JudgeTask]:
         for judge in chosen:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +27,15 @@ from echo_hf.metrics.base import ARROWS, get_better
 from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
 
 if TYPE_CHECKING:
+    from echo_hf.hub.run_tables import Anchor
+    from echo_hf.judging.results import SavedMetric, SavedResults, SavedSplit, SavedTrustLine
     from echo_hf.judging.score import RunAgreement
     from echo_hf.scores.agreement import Agreement
+    from echo_hf.scores.bradley_terry import BradleyTerry
+    from echo_hf.scores.human_corrected import HumanCorrected
+    from echo_hf.scores.pairwise_agreement import Share
+    from echo_hf.scores.sequential import Decisions
+    from echo_hf.scores.win_rate import WinRate
 
 FAILED_AUDIT = "failed_audit"  # key of a definition: the judges that failed honeypots
 MAX_NAME, MAX_LINE = 40, 1000
@@ -71,79 +77,82 @@ def judge_names(
 
 def show_board(console: Console, path: Path) -> None:
     """Print the win rates of both splits, the metrics, and warnings."""
-    results = json.loads(path.read_bytes())
-    show_left_out(console, results["left_out"].items())
+    results = _read_results(path)
+    show_left_out(console, results.left_out.items())
     notes, splits = _show_win_rates(console, results), _select_splits(results)
     splits_by_reason = dict[str, list[str]]()
     for name, split in splits.items():
-        if reason := _describe_missing_rates(split, results):
+        if reason := _describe_missing_rates(split, results.rates(name)):
             splits_by_reason.setdefault(reason, []).append(name)
             continue
-        for row in split["win_rate"].get("uneven_coverage", ()):  # missing in older files
-            system, neighbor = clean(row["system"]), clean(row["neighbor"])
-            own, other = percent(row["coverage"]), percent(row["of_neighbor"])
+        for row in split.win_rate.uneven_coverage if split.win_rate else ():
+            system, neighbor = clean(row.system), clean(row.neighbor)
+            own, other = percent(row.coverage), percent(row.of_neighbor)
             text = f"{name}: {system} rests on {own} beside {other} of {neighbor}"
             say(console, text, "yellow")
     for reason, names in splits_by_reason.items():
         prefix = "" if len(names) == len(splits) else f"{' and '.join(names)}: "
-        is_wrong = any(splits[name]["win_rate"] for name in names)
+        is_wrong = any(splits[name].win_rate for name in names)
         say(console, f"{prefix}{reason}", "yellow" if is_wrong else "")
     if splits_by_reason:
         console.print()
     columns, unmeasured = _read_metrics(splits)
-    boards = (split["win_rate"] for split in splits.values() if split["win_rate"])
-    shown_judges = {judge for rated in boards for judge in rated[results["protocol"]]["per_judge"]}
-    _show_metrics(console, columns, _read_models(results)[0], shown_judges)
+    shown_judges = {
+        judge for name in splits if (rates := results.rates(name)) for judge in rates.per_judge
+    }
+    _show_metrics(console, columns, results.system_models, shown_judges)
     if remaining := _list_rest(notes, unmeasured):
         say(console, f"{remaining}: {SEE_MORE}, or the report", "dim")
 
 
 def show_win_rates(console: Console, path: Path) -> str:
     """Print the win rates of both splits; return in words what else there is to see."""
-    results = json.loads(path.read_bytes())
+    results = _read_results(path)
     return _list_rest(_show_win_rates(console, results), _read_metrics(_select_splits(results))[1])
 
 
-def _show_win_rates(console: Console, results: FigurePart) -> int:
+def _show_win_rates(console: Console, results: SavedResults) -> int:
     """Print the win rates of both splits; return the number of notes about them."""
-    systems, by_judge = _read_models(results)
-    rated = {
-        name: split["win_rate"]
+    boards = {
+        name: rates
         for name, split in _select_splits(results).items()
-        if not _describe_missing_rates(split, results)
+        if (rates := results.rates(name)) and not _describe_missing_rates(split, rates)
     }
-    boards = {name: rates[results["protocol"]] for name, rates in rated.items()}
-    lines = results.get("trust", ())  # missing in older files
-    notes = sum(line["reason"] is None for line in lines)
+    notes = sum(line.reason is None for line in results.trust)
     if boards:
-        judges = dict.fromkeys(judge for rates in boards.values() for judge in rates["per_judge"])
-        names = ", ".join(judge_names(judges, results["failed_audit"], by_judge))
-        title = f"win rate ({results['protocol']}), judged by {names}"
+        judges = dict.fromkeys(judge for rates in boards.values() for judge in rates.per_judge)
+        names = ", ".join(judge_names(judges, results.failed_audit, results.judge_models))
+        title = f"win rate ({results.protocol}), judged by {names}"
         reasons = [
             f"{name}: no intervals: {reason}"
             for name, rates in boards.items()
-            for reason in (() if any(rates["interval"].values()) else _describe_reasons(rates))
+            for reason in (() if any(rates.interval.values()) else _describe_reasons(rates))
         ]
-        show_table(console, title, _board_table(boards, rated, systems), reasons)
+        show_table(console, title, _board_table(boards, results), reasons)
     for rates in boards.values():
-        remarks = [] if not any(rates["interval"].values()) else [*_list_reasons(rates)]
-        notes += len([*remarks, *describe_votes(rates.get("definition", {}))])
+        remarks = [] if not any(rates.interval.values()) else [*_list_reasons(rates)]
+        notes += len([*remarks, *describe_votes(rates.definition)])
     return notes
 
 
-def _describe_missing_rates(split: FigurePart, results: FigurePart) -> str | None:
+def _read_results(path: Path) -> SavedResults:
+    from echo_hf.judging.results import SavedResults
+
+    return SavedResults.read(path)
+
+
+def _describe_missing_rates(split: SavedSplit, rates: WinRate | None) -> str | None:
     """Explain in a line why a split has no board; null where it has one, or no sample."""
-    rated = split["win_rate"]
-    if not rated:
-        return "no win rates, since no judge has rated an output" if split["samples"] else None
-    if set(rated[results["protocol"]]["reasons"].values()) == {Unscored.NOT_RATED}:
+    if rates is None:
+        return "no win rates, since no judge has rated an output" if split.samples else None
+    if set(rates.reasons.values()) == {Unscored.NOT_RATED}:
         message = "nothing was rated, since no answer holds a rating: `echo-hf judge` with --again"
         return f"{message}, once the judge is mended"
     return None
 
 
-def _select_splits(results: FigurePart) -> dict[str, FigurePart]:
-    return {name: split for name, split in results["details"].items() if split["samples"]}
+def _select_splits(results: SavedResults) -> dict[str, SavedSplit]:
+    return {name: split for name, split in results.details.items() if split.samples}
 
 
 def _list_rest(notes: int, unmeasured: int) -> str:
@@ -153,56 +162,40 @@ def _list_rest(notes: int, unmeasured: int) -> str:
     return ", ".join(parts)
 
 
-def _read_models(results: FigurePart) -> tuple[ModelsByName, ModelsByName]:
-    """Read which model each system and judge is; older files do not say it."""
-    systems, judges = (
-        {name: ModelIdentity.model_validate(model) for name, model in results.get(kind, {}).items()}
-        for kind in ("systems", "judges")
-    )
-    return systems, judges
-
-
-def _board_table(
-    boards: Mapping[str, FigurePart], rated: Mapping[str, FigurePart], systems: ModelsByName
-) -> Table:
+def _board_table(boards: Mapping[str, WinRate], results: SavedResults) -> Table:
     table = make_table("system", *(head for name in boards for head in (name, "95 %", "tier")))
     highest = dict[str, float]()
     for rates in boards.values():
-        for system, rate in rates["win_rate"].items():
+        for system, rate in rates.win_rate.items():
             highest[system] = max(highest.get(system, -1.0), -1.0 if rate is None else rate)
     tiers = {
-        name: {
-            system: str(number)
-            for number, tier in enumerate(rated[name]["tiers"]["tiers"], 1)
-            for system in tier
-        }
+        name: {row.system: str(row.tier) for row in results.board(name)}
         for name, rates in boards.items()
-        if any(rates["interval"].values())
+        if any(rates.interval.values())
     }
     for system in sorted(highest, key=lambda name: (-highest[name], name)):
         cells = list[str]()
         for name, rates in boards.items():
-            cells += [format_rounded(rates["win_rate"].get(system))]
-            cells += [format_interval(rates["interval"].get(system))]
+            cells += [format_rounded(rates.win_rate.get(system))]
+            cells += [format_interval(rates.interval.get(system))]
             cells += [tiers.get(name, {}).get(system, EMPTY_CELL)]
-        table.add_row(Text(_format_system(system, systems), "bold"), *cells)
+        table.add_row(Text(_format_system(system, results.system_models), "bold"), *cells)
     return table
 
 
-NOT_MEASURED: FigurePart = {"result": None, "samples": (), "counts": {}}
-BoardColumns = dict[tuple[str, str], dict[str, FigurePart]]  # by metric and split, then by system
+BoardColumns = dict[tuple[str, str], dict[str, "SavedMetric"]]  # by metric and split, then system
 
 
-def _read_metrics(splits: Mapping[str, FigurePart]) -> tuple[BoardColumns, int]:
+def _read_metrics(splits: Mapping[str, SavedSplit]) -> tuple[BoardColumns, int]:
     """Return the metrics that have a value, and the number of those that have none."""
     columns = BoardColumns()
     for name, split in splits.items():
-        for figure in split["metrics"]:
-            columns.setdefault((figure["metric"], name), {})[figure["system"]] = figure
+        for figure in split.metrics:
+            columns.setdefault((figure.metric, name), {})[figure.system] = figure
     measured = {
         key: by_system
         for key, by_system in columns.items()
-        if any((figure["result"] or {}).get("value") is not None for figure in by_system.values())
+        if any(row.result and row.result.value is not None for row in by_system.values())
     }
     return measured, len(columns) - len(measured)
 
@@ -225,12 +218,13 @@ def _show_metrics(
     for system in dict.fromkeys(name for by_system in columns.values() for name in by_system):
         cells = list[str]()
         for by_system in columns.values():
-            figure = by_system.get(system, NOT_MEASURED)
-            result, (measured, total) = figure["result"] or {}, _count_covered(figure)
-            failed |= result.get("definition", {}).get(FAILED_AUDIT, {})
+            figure = by_system.get(system)
+            result = figure.result if figure else None
+            measured, total = figure.measured if figure else (0, 0)
+            failed |= result.definition.get(FAILED_AUDIT, {}) if result else {}
             is_part |= measured < total
             part = f" ({measured} of {total})" if measured < total else ""
-            cells.append(f"{format_rounded(result.get('value'))}{part}")
+            cells.append(f"{format_rounded(result.value if result else None)}{part}")
         table.add_row(Text(_format_system(system, systems), "bold"), *cells)
     if columns:
         notes = ["(of how many samples, where not all)"] if is_part else []
@@ -239,82 +233,75 @@ def _show_metrics(
         say(console, judge, "yellow")
 
 
-def _head_metric(metric: str, figures: Iterable[FigurePart]) -> str:
+def _head_metric(metric: str, figures: Iterable[SavedMetric]) -> str:
     """Return the name of a metric, with an arrow to what is better."""
-    definitions = (figure["result"]["definition"] for figure in figures if figure["result"])
+    definitions = (figure.result.definition for figure in figures if figure.result)
     return f"{metric} {ARROWS[get_better(metric, definitions)]}"
 
 
-def _count_covered(figure: FigurePart) -> tuple[int, int]:
-    """Count the samples with a value, and all that might have one."""
-    total = len(figure["samples"]) + figure["counts"].get("not_asked", 0)
-    return (figure["result"] or {}).get("n", 0), total
-
-
 def show_scores(console: Console, path: Path) -> None:
-    results = json.loads(path.read_bytes())
-    show_left_out(console, results["left_out"].items())
-    systems, by_judge = _read_models(results)
-    for name, split in results["details"].items():
-        rated = split["win_rate"]
-        if reason := _describe_missing_rates(split, results):
+    results = _read_results(path)
+    show_left_out(console, results.left_out.items())
+    systems, failed = results.system_models, results.failed_audit
+    for name, split in results.details.items():
+        rated, rates = split.win_rate, results.rates(name)
+        if reason := _describe_missing_rates(split, rates):
             say(console, f"{name}: {reason}\n", "yellow")
-        elif rated:
-            rates = rated[results["protocol"]]
-            judges = ", ".join(judge_names(rates["per_judge"], results["failed_audit"], by_judge))
-            title = f"{name}: win rate ({results['protocol']}), judged by {judges}"
-            notes = [*describe_votes(rates.get("definition", {})), *_list_reasons(rates)]
-            uneven_rows = rated.get("uneven_coverage", ())  # missing in older files
-            uneven = {row["system"] for row in uneven_rows}
-            table = _split_table(rates, rated["tiers"]["tiers"], uneven, systems)
+        elif rated and rates:
+            judges = ", ".join(judge_names(rates.per_judge, failed, results.judge_models))
+            title = f"{name}: win rate ({results.protocol}), judged by {judges}"
+            notes = [*describe_votes(rates.definition), *_list_reasons(rates)]
+            uneven = {row.system for row in rated.uneven_coverage}
+            table = _split_table(rates, rated.tiers.tiers, uneven, systems)
             show_table(console, title, table, notes)
-            if decisions := rated.get("decisions"):
-                show_table(console, f"{name}: {decisions['said']}", _decision_table(decisions))
-            if anchors := rated.get("anchors"):
+            if decisions := rated.decisions:
+                show_table(console, f"{name}: {decisions.summary}", _decision_table(decisions))
+            if rated.anchors and rated.bradley_terry:
                 title = f"{name}: Bradley-Terry strengths, where anchors stay as they are"
-                table = _strength_table(rated["bradley_terry"], anchors, systems)
+                table = _strength_table(rated.bradley_terry, rated.anchors, systems)
                 show_table(console, title, table)
-        if people := split.get("by_people"):  # missing in older files
-            summary = clean(people["said"], MAX_LINE)
-            if result := people["result"]:
+        if people := split.by_people:
+            summary = clean(people.said, MAX_LINE)
+            if result := people.result:
                 title = f"{name}: win rate by people, estimated on all samples"
-                table = _system_table(result["win_rate"], systems, _people_columns(result))
+                table = _system_table(result.win_rate, systems, _people_columns(result))
                 show_table(console, title, table, [summary, *_list_reasons(result)])
             else:
                 say(console, f"{name}: {summary}\n", "yellow")
-        if pairwise := split["pairwise"]:
+        if pairwise := split.pairwise:
             say(console, f"{name}: two outputs side by side, in both orders", "bold")
-            names = judge_names(pairwise["judges"], results["failed_audit"], by_judge)
-            for judge, row in zip(names, pairwise["judges"].values(), strict=True):
-                shares = [f"{label} {_share(row[key])}" for key, label in PAIRWISE_LABELS.items()]
-                say(console, f"{judge}: {row['pairs']:,} pairs, {', '.join(shares)}")
+            names = judge_names(pairwise.judges, failed, results.judge_models)
+            for judge, row in zip(names, pairwise.judges.values(), strict=True):
+                labels = PAIRWISE_LABELS.items()
+                shares = [f"{label} {_share(getattr(row, key))}" for key, label in labels]
+                say(console, f"{judge}: {row.pairs:,} pairs, {', '.join(shares)}")
             console.print()
-        if split["metrics"]:
-            table = _metric_table(split["metrics"], {} if split["win_rate"] else systems)
+        if split.metrics:
+            table = _metric_table(split.metrics, {} if split.win_rate else systems)
             show_table(console, f"{name}: what people complain about", table)
-    if lines := results.get("trust"):  # missing in older files
-        _print_trust_lines(console, lines)
-    if source := results.get("applicability"):  # missing in older files
+    if results.trust:
+        _print_trust_lines(console, results.trust)
+    if source := results.applicability:
         say(console, f"which metrics fit a sample: {APPLICABILITY_SOURCES[source]}", "dim")
     say(console, f"{ARROWS['higher']} higher, {ARROWS['lower']} lower is better", "dim")
     say(console, f"results: {path}")
 
 
-def _print_trust_lines(console: Console, lines: Sequence[FigurePart]) -> None:
+def _print_trust_lines(console: Console, lines: Sequence[SavedTrustLine]) -> None:
     """Print a line for each measure with a finding, and one for each without, with the reason."""
     say(console, "how far to trust this", "bold")
-    for measure, measure_lines in groupby(lines, key=itemgetter("measure")):
-        stated = [line for line in measure_lines if line["reason"] is None]
+    for measure, measure_lines in groupby(lines, key=attrgetter("measure")):
+        stated = [line for line in measure_lines if line.reason is None]
         if stated:
-            say(console, f"{measure}: {stated[0]['meaning']}", "dim")
+            say(console, f"{measure}: {stated[0].meaning}", "dim")
         for line in stated:
-            prefix = f"{clean(line['split'])}: " if line["split"] else ""
-            say(console, f"  {prefix}{clean(line['said'], MAX_LINE)}")
+            prefix = f"{clean(line.split)}: " if line.split else ""
+            say(console, f"  {prefix}{clean(line.said, MAX_LINE)}")
     silent = dict[tuple[str, str], list[str]]()
     for line in lines:
-        if line["reason"]:
-            splits = silent.setdefault((line["measure"], line["reason"]), [])
-            splits.append(clean(line["split"]))
+        if line.reason:
+            splits = silent.setdefault((line.measure, line.reason), [])
+            splits.append(clean(line.split or ""))
     for (measure, reason), splits in silent.items():
         suffix = f" of {' and '.join(splits)}" if all(splits) else ""
         say(console, f"no {measure}{suffix}: {MEANINGS[reason]}", "dim")
@@ -328,12 +315,11 @@ def show_left_out(console: Console, counts: Iterable[tuple[str, Mapping[Any, int
             say(console, line, "yellow")
 
 
-def _share(share: FigurePart) -> str:
-    if share["value"] is None:
-        return f"- ({share['reason']})"
-    if share["interval"] is None:
-        return f"{share['value']:.2f}"
-    return f"{share['value']:.2f} ({format_interval(share['interval'], 2)})"
+def _share(share: Share) -> str:
+    if share.value is None:
+        return f"- ({share.reason})"
+    interval = f" ({format_interval(share.interval, 2)})" if share.interval else ""
+    return f"{share.value:.2f}{interval}"
 
 
 def _format_system(system: str, systems: ModelsByName) -> str:
@@ -362,43 +348,39 @@ def _ends(intervals: FigurePart) -> dict[str, str]:
 
 
 def _split_table(
-    rates: FigurePart,
-    tiers: Sequence[Sequence[str]],
-    uneven: Collection[str],
-    systems: ModelsByName,
+    rates: WinRate, tiers: Sequence[Sequence[str]], uneven: Collection[str], systems: ModelsByName
 ) -> Table:
     # Without intervals, one tier for all would read as if there were no difference.
-    if not any(rates["interval"].values()):
+    if not any(rates.interval.values()):
         tiers = ()
-    coverage = {name: percent(value) for name, value in rates["coverage"].items()}
+    coverage = {name: percent(value) for name, value in rates.coverage.items()}
     columns = {
-        "win rate": _numbers(rates["win_rate"]),
-        "95 %": _ends(rates["interval"]),
+        "win rate": _numbers(rates.win_rate),
+        "95 %": _ends(rates.interval),
         "tier": {name: str(tier) for tier, names in enumerate(tiers, 1) for name in names},
         "coverage": {
             name: f"uneven {share}" if name in uneven else share for name, share in coverage.items()
         },
     }
-    return _system_table(rates["win_rate"], systems, columns)
+    return _system_table(rates.win_rate, systems, columns)
 
 
-def _people_columns(human: FigurePart) -> dict[str, dict[str, str]]:
-    ends = {"95 %": _ends(human["interval"])}
-    alone = {name: _numbers(human[name.replace(" ", "_")]) for name in PEOPLE_COLUMNS}
-    return {"corrected": _numbers(human["win_rate"]), **ends, **alone}
+def _people_columns(human: HumanCorrected) -> dict[str, dict[str, str]]:
+    alone = {name: _numbers(getattr(human, name.replace(" ", "_"))) for name in PEOPLE_COLUMNS}
+    return {"corrected": _numbers(human.win_rate), "95 %": _ends(human.interval), **alone}
 
 
-def _strength_table(strengths: FigurePart, anchors: FigurePart, systems: ModelsByName) -> Table:
-    anchor_texts = dict.fromkeys(strengths["strength"], "joins")
-    for name, anchor in anchors.items():
-        judges = ", ".join(anchor["judges"])
-        anchor_texts[name] = clean(f"{anchor['release']}, judged by {judges}")
+def _strength_table(
+    strengths: BradleyTerry, anchors: Mapping[str, Anchor], systems: ModelsByName
+) -> Table:
+    anchor_texts = dict.fromkeys(strengths.strength, "joins")
+    anchor_texts |= {name: clean(anchor.description) for name, anchor in anchors.items()}
     columns = {
-        "strength": _numbers(strengths["strength"]),
-        "95 %": _ends(strengths["interval"]),
+        "strength": _numbers(strengths.strength),
+        "95 %": _ends(strengths.interval),
         "anchor": anchor_texts,
     }
-    return _system_table(strengths["strength"], systems, columns)
+    return _system_table(strengths.strength, systems, columns)
 
 
 def describe_votes(definition: FigurePart) -> Iterator[str]:
@@ -416,68 +398,70 @@ def describe_votes(definition: FigurePart) -> Iterator[str]:
         yield f"win rates are of the {share_text} of which every rating was asked for"
 
 
-def _describe_reasons(rates: FigurePart) -> Iterator[str]:
+def _describe_reasons(rates: WinRate) -> Iterator[str]:
     """Yield why systems have no figure; a reason that holds for all stands alone."""
-    reasons = set(rates["reasons"].values())
-    if len(reasons) == 1 and len(rates["reasons"]) == len(rates["win_rate"]):
+    reasons = set(rates.reasons.values())
+    if len(reasons) == 1 and len(rates.reasons) == len(rates.win_rate):
         yield MEANINGS[reasons.pop()]
     else:
         yield from _list_reasons(rates)
 
 
-def _list_reasons(rates: FigurePart) -> Iterator[str]:
+def _list_reasons(rates: WinRate | HumanCorrected) -> Iterator[str]:
     systems_by_reason = dict[str, list[str]]()
-    for name, reason in rates["reasons"].items():
+    for name, reason in rates.reasons.items():
         systems_by_reason.setdefault(reason, []).append(clean(name, MAX_NAME))
-    for reason, names in systems_by_reason.items():
-        is_all = len(names) == len(rates["win_rate"])
-        yield f"{'all systems' if is_all else ', '.join(names)}: {reason}: {MEANINGS[reason]}"
+    for reason_text, names in systems_by_reason.items():
+        is_all = len(names) == len(rates.win_rate)
+        listed = "all systems" if is_all else ", ".join(names)
+        yield f"{listed}: {reason_text}: {MEANINGS[reason_text]}"
 
 
-def _decision_table(decisions: FigurePart) -> Table:
+def _decision_table(decisions: Decisions) -> Table:
     """Build a table of pairs, the better system first, over all samples that both were rated on."""
     headings = ("better", "worse")
     table = make_table(*headings, "wins", "+-", "samples", "decided", left=headings)
-    for is_decided, pairs in (("yes", decisions["decided"]), ("no", decisions["undecided"])):
+    for is_decided, pairs in (("yes", decisions.decided), ("no", decisions.undecided)):
         for better, worse in pairs:
             names = Text(clean(better, MAX_NAME), "bold"), clean(worse, MAX_NAME)
-            wins = format_rounded(decisions["matrix"][better][worse])
-            width = format_rounded(decisions["half_width"][better][worse])
-            samples = f"{decisions['pairs'][better][worse]:,}"
+            wins = format_rounded(decisions.matrix[better][worse])
+            width = format_rounded(decisions.half_width[better][worse])
+            samples = f"{decisions.pairs[better][worse]:,}"
             table.add_row(*names, wins, width, samples, is_decided)
     return table
 
 
-def _metric_table(metrics: Sequence[FigurePart], systems: ModelsByName) -> Table:
+def _metric_table(metrics: Sequence[SavedMetric], systems: ModelsByName) -> Table:
     table = Table("metric", box=None, pad_edge=False)
     for heading in ("value", "95 %", "samples"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("beside it")
-    for metric, metric_rows in groupby(metrics, key=itemgetter("metric")):
+    for metric, metric_rows in groupby(metrics, key=attrgetter("metric")):
         rows = list(metric_rows)
         title = Text(_head_metric(metric, rows), "bold")
-        missing = {row["missing"] for row in rows}
+        missing = {row.missing for row in rows}
         if None not in missing and len(missing) == 1:  # no system could be measured
             table.add_row(title, *_cells(rows[0]))
             continue
         failed: dict[str, Sequence[str]] = {}
         for row in rows:
-            failed |= row["result"]["definition"].get(FAILED_AUDIT, {}) if row["result"] else {}
+            failed |= row.result.definition.get(FAILED_AUDIT, {}) if row.result else {}
         table.add_row(title, "", "", "", Text(", ".join(judge_names(failed, failed)), "yellow"))
         for row in rows:
-            table.add_row(Text(f"  {_format_system(row['system'], systems)}"), *_cells(row))
+            table.add_row(Text(f"  {_format_system(row.system, systems)}"), *_cells(row))
     return table
 
 
-def _cells(figure: FigurePart) -> tuple[Text | str, ...]:
-    result, counts = figure["result"] or {}, figure["counts"]
-    tint = result.get("tint", {}).get("yellower", {}).get("value")
+def _cells(figure: SavedMetric) -> tuple[Text | str, ...]:
+    result = figure.result
+    tint = getattr(result, "tint", {}).get("yellower", {}).get("value")
     tint_text = "" if tint is None else f"{abs(tint):.1f} {'yellower' if tint >= 0 else 'bluer'}"
-    reasons = ", ".join(f"{count} {reason}" for reason, count in counts.items())
-    remarks = "; ".join(filter(None, (figure["missing"], tint_text, reasons)))
-    covered = "{} of {}".format(*_count_covered(figure))
-    value, interval = format_rounded(result.get("value")), format_interval(result.get("interval"))
-    return value, interval, covered, Text(remarks, "yellow" if figure["missing"] else "")
+    reasons = ", ".join(f"{count} {reason}" for reason, count in figure.counts.items())
+    remarks = "; ".join(filter(None, (figure.missing, tint_text, reasons)))
+    value = format_rounded(result.value if result else None)
+    interval = format_interval(result.interval if result else None)
+    covered = "{} of {}".format(*figure.measured)
+    return value, interval, covered, Text(remarks, "yellow" if figure.missing else "")
 
 
 def show_agreement(console: Console, agreement: RunAgreement) -> None:

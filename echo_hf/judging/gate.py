@@ -13,18 +13,17 @@ import pyarrow.compute as pc
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
-from echo_hf.judging.audit import FailedAudits, read_failures
-from echo_hf.judging.run_tables import RunTables, read_models, read_run
+from echo_hf.judging.audit import read_failures
+from echo_hf.judging.results import FailedAudits
 from echo_hf.judging.score import NO_FITTING_SAMPLE, ScoredRun
 from echo_hf.metrics import Metric, registered
-from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import MetricReason, Reason
 from echo_hf.scores import NonInferiority, non_inferiority
 from echo_hf.scores.non_inferiority import Verdict, paired_non_inferiority
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.win_rate import METRIC as WIN_RATE
-from echo_hf.systems.benchmark import get_benchmark, load_evaluation
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
+from echo_hf.systems.run_tables import RunTables, read_models
 
 MARGIN = 0.05  # in win rates
 EXIT_CODES: Mapping[Verdict, int] = {"non_inferior": 0, "worse": 1, "undecided": 3}
@@ -47,26 +46,30 @@ COMPARED = {"prompt_digest": "other instructions", "made_by": "another model or 
 class GateSide:
     """One system of one run, and its name in this comparison."""
 
-    config: EvaluationBase
-    folder: RunFolder
-    tables: RunTables
+    run: EvaluationRun
     systems: frozenset[str]
     system: str = ""
     label: str = ""
 
     @classmethod
-    def open_run(cls, path: Path | str, runs: Path | str | None) -> Self:
+    def open_run(cls, config: RunOrConfig, runs: Path | str | None) -> Self:
         """Open a run by its config or its folder; `select` then chooses a system."""
-        config = load_evaluation(path)
         # `runs` is for runs that are named by their config, and not for a run's own folder.
-        folder = open_run_folder(config, None if Path(path).is_dir() else runs)
-        tables = read_run(get_benchmark(config, folder), folder)
-        return cls(config, folder, tables, frozenset(read_models(config, tables).systems))
+        is_folder = isinstance(config, Path | str) and Path(config).is_dir()
+        run = EvaluationRun.from_config(config, None if is_folder else runs)
+        return cls(run, frozenset(read_models(run.config, run.read_tables()).systems))
+
+    @property
+    def tables(self) -> RunTables:
+        return self.run.read_tables()
+
+    @property
+    def root(self) -> Path:
+        return self.run.folder.root
 
     def select(self, system: str, label: str) -> GateSide:
         if system not in self.systems:
-            place = str(self.folder.root)
-            raise ConfigError(unknown("system", system, self.systems, place))
+            raise ConfigError(unknown("system", system, self.systems, str(self.root)))
         return replace(self, system=system, label=label)
 
     def select_rows(self, table: pa.Table | None, splits: Sequence[str]) -> pa.Table | None:
@@ -94,8 +97,8 @@ class GateResult:
 
 
 def open_sides(
-    config: Path | str,
-    base: Path | str,
+    config: RunOrConfig,
+    base: RunOrConfig,
     new: str | None = None,
     *,
     system: str | None = None,
@@ -108,7 +111,7 @@ def open_sides(
             raise ConfigError(f"BASE is {base!r}, NEW {new!r}: expected two, without --system")
         return first.select(str(base), str(base)), first.select(new, new)
     second = GateSide.open_run(base, runs)
-    if first.folder.root.resolve() == second.folder.root.resolve():
+    if first.root.resolve() == second.root.resolve():
         raise ConfigError(f"{str(config)!r} and {str(base)!r} are one run: expected two, or a NEW")
     shared = [system] if system else sorted(first.systems & second.systems)
     if len(shared) != 1:
@@ -141,7 +144,7 @@ def compare_systems(
         )
     if split and split not in BENCHMARKS:
         raise ConfigError(unknown("split", split, BENCHMARKS))
-    protocol, other = base.config.protocol, new.config.protocol
+    protocol, other = base.run.config.protocol, new.run.config.protocol
     if protocol != other:
         raise ConfigError(
             f"protocol of {base.label} is {protocol!r}, of {new.label} {other!r}: expected the "
@@ -158,7 +161,9 @@ def compare_systems(
         limits["outputs"] = None if None in parts else pa.concat_tables(parts)
         test = non_inferiority(ratings, base.label, new.label, protocol=protocol, **limits)
     else:
-        first, second = (_measure_samples(side, measured, base.config, splits) for side in sides)
+        first, second = (
+            _measure_samples(side, measured, base.run.config, splits) for side in sides
+        )
         ids = sorted({*first, *second})
         values = ([by_sample.get(name) for name in ids] for by_sample in (first, second))
         higher = measured.better == "higher"
@@ -170,9 +175,9 @@ def compare_systems(
         prompts=sum(len(base.tables.tasks[split]) for split in splits),
         test=test,
         judges=() if ratings is None else tuple(sorted({*ratings["judge"].to_pylist()})),
-        failed={**read_failures(base.folder.root), **read_failures(new.folder.root)},
+        failed={**read_failures(base.root), **read_failures(new.root)},
         left_out={
-            f"{table} in {side.folder.root}": counts
+            f"{table} in {side.root}": counts
             for side in sides
             for table, counts in side.tables.left_out.items()
         },
@@ -229,7 +234,7 @@ def _measure_samples(
     side: GateSide, metric: type[Metric], config: EvaluationBase, splits: Sequence[str]
 ) -> dict[str, float | None]:
     """Measure each prompt that the metric fits; null where the output has no number."""
-    run, values = ScoredRun(config, side.folder, side.tables), dict[str, float | None]()
+    run, values = ScoredRun(config, side.run.folder, side.tables), dict[str, float | None]()
     for split in splits:
         for figure in run.measure(split, [metric], [side.system]):
             if figure.missing == NO_FITTING_SAMPLE:

@@ -24,13 +24,18 @@ from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.renamed import make_module_getattr
 from echo_hf._infra.text import one_line
 from echo_hf.config.checks import ANSWERED_BY, IMPORTED, ModelIdentity, Section, Words
-from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.config.rubrics import OVERALL
 from echo_hf.errors import ConfigError, ImageError, RunError
 from echo_hf.images.embedded import read_embedded
 from echo_hf.images.store import check_image
 from echo_hf.judging.rate import PROVENANCE_STAGE
-from echo_hf.judging.run_tables import (
+from echo_hf.judging.session import lock_judging, write_table
+from echo_hf.metrics import registered
+from echo_hf.reasons import IgnoredRating, NotImported, Outcome, Reason, Unrated
+from echo_hf.systems.base import Task
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
+from echo_hf.systems.files import read_bytes
+from echo_hf.systems.run_tables import (
     DEFAULTS,
     MAX_COUNT,
     BoundedFloat,
@@ -38,12 +43,6 @@ from echo_hf.judging.run_tables import (
     read_records,
     read_table,
 )
-from echo_hf.judging.session import lock_judging, write_table
-from echo_hf.metrics import registered
-from echo_hf.reasons import IgnoredRating, NotImported, Outcome, Reason, Unrated
-from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import find_folder, get_benchmark, load_evaluation
-from echo_hf.systems.files import read_bytes
 from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, TABLES, Row, Table
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ class ImportResult:
 
 
 def import_judgements(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     place: Path,
     *,
     runs: Path | str | None = None,
@@ -143,12 +142,13 @@ def import_judgements(
     dry_run: bool = False,
 ) -> ImportResult:
     """Write rows of other projects into the tables of a run, whose own rows stay."""
-    config = load_evaluation(config)
+    run = EvaluationRun.from_config(config, runs)
+    config = run.config
     if not place.exists():
         raise RunError(f"{str(place)!r} does not exist: expected a file or folder to import")
-    reader, folder = READERS.find(format, "--format"), find_folder(config, runs)
+    reader, folder = READERS.find(format, "--format"), run.prepare()
     (READERS.facts(format) or Requirements()).check_installed(f"format {format!r}")
-    tasks = get_benchmark(config, folder).tasks(folder.images).tasks
+    tasks = run.read_tasks().tasks
     with lock_judging(folder.root):
         put = check_image if dry_run else folder.images.put
         configured_systems = {system.name for system in config.systems}

@@ -27,13 +27,12 @@ from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import NO_WORK, Range, add_expected
-from echo_hf.errors import ConfigError, RunError, unknown
+from echo_hf.errors import ConfigError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.judging import rate
 from echo_hf.judging.applicability import Applicability, build_applicability_rows, list_asked
 from echo_hf.judging.compare import PAIRWISE, Compare, build_pairs
 from echo_hf.judging.rate import OutputsToRate, Rate
-from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.session import (
     IN_PROCESS,
     AskPlan,
@@ -55,8 +54,7 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.scores.estimate import compute_t_quantile
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import find_folder, get_benchmark, load_evaluation
-from echo_hf.tables import OUTPUTS
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 
 APPLICABILITY = "applicability"
 SUGGESTED_SHARE = 0.2  # the share in a plan where no judge has one in the config
@@ -119,16 +117,8 @@ def choose_judges(config: EvaluationBase, names: Sequence[str] | None) -> list[J
     return [by_name[name] for name in dict.fromkeys(names or by_name)]
 
 
-def read_outputs_to_rate(
-    config: EvaluationBase, folder: RunFolder, limit: int | None = None
-) -> OutputsToRate:
-    outputs = read_table(folder.root, OUTPUTS)
-    if outputs is None:
-        raise RunError(
-            f"there are no outputs to rate in {str(folder.root)!r}: run `echo-hf generate` first, "
-            "or put outputs.parquet there"
-        )
-    return rate.select_outputs(outputs, get_benchmark(config, folder).tasks(folder.images), limit)
+def read_outputs_to_rate(run: EvaluationRun, limit: int | None = None) -> OutputsToRate:
+    return rate.select_outputs(run.read_outputs(), run.read_tasks(), limit)
 
 
 def rating_questions(
@@ -192,7 +182,7 @@ def _choose_size(judge: JudgeConfig, protocol: ProtocolName) -> ImageSize:
 
 
 def judge(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     *,
     runs: Path | str | None = None,
     judges: Sequence[str] | None = None,
@@ -201,7 +191,8 @@ def judge(
     **limits: Unpack[AskOptions],
 ) -> JudgingResult:
     """Let judges rate the outputs of a run; stored answers are not asked for again."""
-    config = load_evaluation(config)
+    run = EvaluationRun.from_config(config, runs)
+    config = run.config
     chosen = choose_judges(config, judges)
     for name in rubrics or ():
         config.find_rubric(name, "--rubric")
@@ -212,13 +203,11 @@ def judge(
             f"none of the judges rates by {', '.join(map(repr, selected))}: add it to `rubrics` of "
             f"one, such as rubrics: [overall, {selected[0]}]"
         )
-    folder = find_folder(config, runs)
-    outputs = read_outputs_to_rate(config, folder, limit)
-
+    folder, outputs = run.prepare(), read_outputs_to_rate(run, limit)
     sent, engines, write = SentImages(folder.images), engines_of(chosen), write_ratings
 
     def build_questions(_: SentImages) -> Iterator[JudgeTask]:
-        fits, _from = read_applicability(get_benchmark(config, folder), folder)
+        fits, _from = run.read_applicability()
         return rating_questions(config, chosen, selected, outputs, fits, sent)
 
     result = run_judges(folder, engines, build_questions, write, outputs, config.runner, **limits)
@@ -241,7 +230,7 @@ def judge(
 
 
 def judge_pairs(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     *,
     runs: Path | str | None = None,
     judges: Sequence[str] | None = None,
@@ -249,9 +238,10 @@ def judge_pairs(
     **limits: Unpack[AskOptions],
 ) -> JudgingResult:
     """Let judges choose between two outputs of a sample; stored answers are not asked for again."""
-    config = load_evaluation(config)
-    chosen, folder = choose_judges(config, judges), find_folder(config, runs)
-    outputs = read_outputs_to_rate(config, folder, limit)
+    run = EvaluationRun.from_config(config, runs)
+    config = run.config
+    chosen, folder = choose_judges(config, judges), run.prepare()
+    outputs = read_outputs_to_rate(run, limit)
 
     def build_questions(sent: SentImages) -> Iterator[JudgeTask]:
         for judge in chosen:
@@ -265,22 +255,21 @@ def judge_pairs(
 
 
 def judge_applicability(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     *,
     runs: Path | str | None = None,
     limit: int | None = None,
     **limits: Unpack[AskOptions],
 ) -> JudgingResult:
     """Ask a model which specialized metrics fit the samples of a benchmark."""
-    config = load_evaluation(config)
-    options = config.applicability
+    run = EvaluationRun.from_config(config, runs)
+    config, options = run.config, run.config.applicability
     if options is None:
         raise ConfigError(
             f"config {config.name!r} does not say who is asked which metrics fit: add, for "
             "example, `applicability: {engine: {kind: vllm, model: Qwen/Qwen2.5-VL-32B-Instruct}}`"
         )
-    folder = find_folder(config, runs)
-    tasks = get_benchmark(config, folder).tasks(folder.images, limit)
+    folder, tasks = run.prepare(), run.read_tasks(limit)
     samples = OutputsToRate({}, tasks.tasks, dict(tasks.left_out.items()))
 
     def build_questions(sent: SentImages) -> list[JudgeTask]:

@@ -18,18 +18,17 @@ from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import percent, pluralize
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, WeightsError
-from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, ResultRow
+from echo_hf.hub.run_tables import AGREEMENT_FILE, RESULTS_FILE, STRENGTH, ResultRow
 from echo_hf.judging.anchors import Anchors, select_anchors
-from echo_hf.judging.audit import FailedAudits, add_failed, find_drift, read_audits, read_failures
+from echo_hf.judging.audit import add_failed, find_drift, read_audits, read_failures
 from echo_hf.judging.rate import read_flags
-from echo_hf.judging.run_tables import (
-    UNKNOWN,
-    Models,
-    RunTables,
-    open_scored_run,
-    read_human_file,
-    read_models,
-    read_run,
+from echo_hf.judging.results import (
+    FailedAudits,
+    SavedHumanCorrected,
+    SavedIdentity,
+    SavedResults,
+    SavedSplit,
+    SavedWinRates,
 )
 from echo_hf.judging.trust import Trust, collect_trust_lines
 from echo_hf.metrics.base import Metric
@@ -42,10 +41,11 @@ from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC, make_board
 from echo_hf.systems.base import Task
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
+from echo_hf.systems.run_tables import UNKNOWN, Models, RunTables, read_human_file, read_models
 from echo_hf.tables import HUMAN, RATINGS
 
 BOOTSTRAP_DRAWS = 1000
-AGREEMENT_FILE = "agreement.json"
 HUMAN_CORRECTED = "win_rate_human_corrected"
 TARGET_HALF_WIDTH = 0.03  # half an interval; people are told how many rankings give it
 NOT_ASKED_KEY = "not_asked"
@@ -60,7 +60,7 @@ class SplitWinRates:
     rates: scores.WinRate
     tiers: tuple[tuple[str, ...], ...]
     trust: Trust
-    details: Mapping[str, Any]
+    details: SavedWinRates
 
 
 @dataclass(frozen=True)
@@ -128,14 +128,14 @@ class SplitScores:
     pairwise: scores.PairwiseAgreement | None = None
     by_people: scores.HumanCorrected | str | None = None
 
-    def describe(self) -> dict[str, Any]:
-        return {
-            "samples": self.samples,
-            "win_rate": self.win_rates.details if self.win_rates else None,
-            "metrics": [metric.describe() for metric in self.metrics],
-            "pairwise": asdict(self.pairwise) if self.pairwise else None,
-            "by_people": _people_details(self.by_people) if self.by_people else None,
-        }
+    def describe(self) -> SavedSplit:
+        return SavedSplit(
+            samples=self.samples,
+            win_rate=self.win_rates.details if self.win_rates else None,
+            metrics=[metric.describe() for metric in self.metrics],
+            pairwise=self.pairwise,
+            by_people=_describe_people(self.by_people) if self.by_people else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -161,15 +161,16 @@ class Scores:
 
 
 def score(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     *,
     runs: Path | str | None = None,
     protocol: str | None = None,
     n_boot: int = BOOTSTRAP_DRAWS,
 ) -> Scores:
     """Compute all figures of a run, and write them to its `results.json`."""
-    config, folder, benchmark = open_scored_run(config, runs, protocol)
-    tables, failed = read_run(benchmark, folder), read_failures(folder.root)
+    run = EvaluationRun.from_config(config, runs, protocol=protocol)
+    config, folder, benchmark = run.config, run.folder, run.benchmark
+    tables, failed = run.read_tables(), read_failures(folder.root)
     models, audits = read_models(config, tables), read_audits(folder.root)
     folder.log_entry()
     anchors = select_anchors(config, benchmark, tables, models)
@@ -182,20 +183,20 @@ def score(
     all_drifts = {name: find_drift(audit["rounds"]) for name, audit in audits.items()}
     drifts = {name: drift for name, drift in all_drifts.items() if drift}
     lines = collect_trust_lines(trusted, drifts, compared)
-    payload = {
-        "benchmark": benchmark.identity(),
-        "protocol": run_scores.protocol,
-        "left_out": run_scores.left_out,
-        "failed_audit": failed,
-        "applicability": tables.fits_from,
-        "systems": {name: model.model_dump() for name, model in models.systems.items()},
-        "judges": {name: model.model_dump() for name, model in models.judges.items()},
-        "trust": [{**asdict(line), "meaning": line.meaning} for line in lines],
-        "judge_drift": drifts,
-        "results": [row.model_dump(mode="json") for row in run_scores.results],
-        "details": {split.split: split.describe() for split in splits},
-    }
-    write_json(run_scores.path, payload, default=list)
+    results = SavedResults(
+        benchmark=SavedIdentity(**benchmark.identity()),
+        protocol=run_scores.protocol,
+        left_out=run_scores.left_out,
+        failed_audit=failed,
+        applicability=tables.fits_from,
+        systems=models.systems,
+        judges=models.judges,
+        trust=[{**asdict(line), "meaning": line.meaning} for line in lines],
+        judge_drift=drifts,
+        results=tuple(run_scores.results),
+        details={split.split: split.describe() for split in splits},
+    )
+    results.write(path)
     return run_scores
 
 
@@ -360,19 +361,18 @@ def score_win_rates(
             results.append(_row(counted, row.system, row.value, row.interval, definition))
     groups = scores.tiers(table, protocol=protocol)
     trust = Trust.from_ratings(table, protocol, models, n_boot, rates[protocol].coverage, anchors)
-    details: dict[str, Any] = {
-        **{str(protocol_name): rate.as_json() for protocol_name, rate in rates.items()},
-        "tiers": asdict(groups),
-        "sensitivity": asdict(scores.sensitivity(table)),
-        "bounds": asdict(scores.bounds(table, protocol=protocol)),
-        **asdict(trust),
-    }
-    if table.is_stopped:
-        decisions = scores.decisions(table, protocol=protocol)
-        details["decisions"] = {"said": decisions.summary, **asdict(decisions)}
+    details = SavedWinRates(
+        **rates,
+        **vars(trust),
+        tiers=groups,
+        sensitivity=scores.sensitivity(table),
+        bounds=scores.bounds(table, protocol=protocol),
+        decisions=scores.decisions(table, protocol=protocol) if table.is_stopped else None,
+        anchors=anchors or {},
+    )
     if anchors:
         anchor_rows = {name: anchor.model_dump(mode="json") for name, anchor in anchors.items()}
-        details["anchors"], fitted = anchor_rows, trust.bradley_terry
+        fitted = trust.bradley_terry
         columns = {"metric": STRENGTH, "protocol": protocol, "split": split}
         for name, value in fitted.strength.items():
             definition = {**fitted.definition, "anchor": anchor_rows.get(name)}
@@ -399,10 +399,10 @@ def _people_rows(
         yield _row(columns, system, rate, human.interval[system], {**definition, **missing})
 
 
-def _people_details(human: scores.HumanCorrected | str) -> dict[str, Any]:
+def _describe_people(human: scores.HumanCorrected | str) -> SavedHumanCorrected:
     """Describe people's win rates, how much judges add to them, and the rankings still missing."""
     if isinstance(human, str):
-        return {"missing": human, "said": f"no win rates by people: {human}", "result": None}
+        return SavedHumanCorrected(missing=human, said=f"no win rates by people: {human}")
     effective_sizes = [size for size in human.effective_n.values() if size is not None]
     explained = max(human.rho2 or 0.0, 0.0)
     needed = human.n_for(TARGET_HALF_WIDTH)
@@ -414,7 +414,7 @@ def _people_details(human: scores.HumanCorrected | str) -> dict[str, Any]:
         + (f": as good as {fmean(effective_sizes):,.0f} without judges" if effective_sizes else "")
         + (f"; intervals of ±{TARGET_HALF_WIDTH} need {missing} more" if needed else "")
     )
-    return {"missing": None, "said": summary, "result": human.as_json()}
+    return SavedHumanCorrected(said=summary, result=human)
 
 
 @dataclass(frozen=True)
@@ -429,7 +429,7 @@ class RunAgreement:
 
 
 def measure_agreement(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     *,
     runs: Path | str | None = None,
     human: Path | None = None,
@@ -437,8 +437,9 @@ def measure_agreement(
     n_boot: int = BOOTSTRAP_DRAWS,
 ) -> RunAgreement:
     """Compare a run's judges with people, and write the figures to its `agreement.json`."""
-    config, folder, benchmark = open_scored_run(config, runs, protocol)
-    tables = read_run(benchmark, folder, None if human is None else read_human_file(human))
+    run = EvaluationRun.from_config(config, runs, protocol=protocol)
+    config, folder, benchmark = run.config, run.folder, run.benchmark
+    tables = run.read_tables(None if human is None else read_human_file(human))
     ranks, ratings = tables.human, tables.ratings
     if ranks is None or not ranks.num_rows:
         lost = sum(tables.left_out.get(HUMAN.name, {}).values())

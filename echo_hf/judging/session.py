@@ -34,7 +34,6 @@ from echo_hf.errors import (
     UnusableAnswersError,
 )
 from echo_hf.judging.rate import PROVENANCE_STAGE
-from echo_hf.judging.run_tables import read_table
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import as_source
 from echo_hf.pipeline.batch_inference import FillStats, fill, plan_requests
@@ -47,6 +46,7 @@ from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.pipeline.trial import Trial, send_trial, take_requests
 from echo_hf.reasons import Failed, Reason
 from echo_hf.scores.sequential import Decisions
+from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table, arrow_rows
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf._infra.text import clean
-from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.config.rubrics import OVERALL
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.errors import JudgeError
@@ -41,7 +40,7 @@ from echo_hf.scores.sequential import (
     get_pair_level,
 )
 from echo_hf.scores.votes import ProtocolName, count_votes, list_pairs
-from echo_hf.systems.benchmark import find_folder, load_evaluation
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.tables import arrow_rows
 
 logger = logging.getLogger(__name__)
@@ -114,7 +113,7 @@ class SplitProgress:
 
 
 def judge_until_decided(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     *,
     runs: Path | str | None = None,
     judges: Sequence[str] | None = None,
@@ -130,7 +129,8 @@ def judge_until_decided(
     a system is asked about no more when each of its pairs is decided (`echo_hf.scores.decisions`).
     A stopped run goes on to the same decisions, since all answers are stored.
     """
-    config = load_evaluation(config)
+    run = EvaluationRun.from_config(config, runs)
+    config = run.config
     get_pair_level(alpha, family, 1)
     if batch < 1:
         raise JudgeError(f"batch is {batch!r}: expected at least 1 sample, such as {BATCH_SAMPLES}")
@@ -141,13 +141,11 @@ def judge_until_decided(
             "judges about each: leave out its share, or --until"
         )
     if limits.get("dry_run"):
-        return judging.judge(
-            config, runs=runs, judges=judges, rubrics=[OVERALL], limit=limit, **limits
-        )
+        return judging.judge(run, judges=judges, rubrics=[OVERALL], limit=limit, **limits)
     if not chosen:
         raise JudgeError(f"none of the judges rates by {OVERALL!r}, by which systems are compared")
-    folder, engines = find_folder(config, runs), judging.engines_of(chosen)
-    to_rate, protocol = judging.read_outputs_to_rate(config, folder, limit), config.protocol
+    folder, engines = run.prepare(), judging.engines_of(chosen)
+    to_rate, protocol = judging.read_outputs_to_rate(run, limit), config.protocol
     splits = dict.fromkeys(task.split for task in to_rate.tasks)
     progress_list = [SplitProgress(split, to_rate, alpha, family) for split in splits]
     if not any(progress.systems for progress in progress_list):

@@ -14,11 +14,12 @@ from echo_hf._infra.text import format_rounded, percent
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.judging.anchors import Anchors, fit_strengths
-from echo_hf.judging.run_tables import Models
+from echo_hf.judging.results import UnevenCoverage
 from echo_hf.reasons import Unscored
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, Way
 from echo_hf.scores.rating_table import RatingTable
 from echo_hf.scores.votes import ProtocolName
+from echo_hf.systems.run_tables import Models
 
 MAX_LISTED = 3
 UNEVEN_COVERAGE_GAP = 0.05  # in shares of comparisons
@@ -56,16 +57,6 @@ class TrustLine:
     @property
     def meaning(self) -> str:
         return MEANINGS[self.measure]
-
-
-@dataclass(frozen=True)
-class UnevenCoverage:
-    """A system whose win rate rests on clearly fewer comparisons than that of a neighbor."""
-
-    system: str
-    coverage: float
-    neighbor: str
-    of_neighbor: float
 
 
 @dataclass(frozen=True)

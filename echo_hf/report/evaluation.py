@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -29,7 +28,6 @@ from echo_hf.judging.judge import (
     read_outputs_to_rate,
 )
 from echo_hf.judging.rate import OutputsToRate, select_outputs
-from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.score import Scores, score
 from echo_hf.judging.session import (
     JudgeRows,
@@ -44,13 +42,14 @@ from echo_hf.judging.session import (
 from echo_hf.metrics.base import list_measured
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import Outcome, count_unusable
 from echo_hf.report.report import report
 from echo_hf.scores.win_rate import make_board
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import BenchmarkTasks, find_folder, get_benchmark, load_evaluation
+from echo_hf.systems.benchmark import BenchmarkTasks
+from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.generate import GenerationSummary, generate_outputs
+from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import OUTPUTS
 
 FIGURES = ("win_rate", "low", "high", "coverage")
@@ -115,7 +114,7 @@ class Evaluation(SummaryMixin):
 
 
 def evaluate_systems(
-    config: EvaluationBase | Path | str,
+    config: EvaluationRun | EvaluationBase | Path | str,
     *,
     runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
@@ -134,7 +133,8 @@ def evaluate_systems(
     the metrics are computed alone. A system or judge that stops does not stop the others.
 
     Args:
-        config: The YAML file that names systems and a benchmark or posts, or what it holds.
+        config: The YAML file that names systems and a benchmark or posts, what it holds, or a run
+            that is open already.
         runs: Folder of runs; this one is named by its config. Null for ECHO_HF_RUNS, the config's
             `runs`, or `runs` beside its file.
         systems: Names of those that draw; null for all. Judges rate whatever the run holds.
@@ -160,14 +160,14 @@ def evaluate_systems(
         UnusableAnswersError: None of a judge's answers can be used, and it is not to keep going.
         MissingExtraError: Packages of a judge are missing.
     """
-    config = load_evaluation(config)
+    run = EvaluationRun.from_config(config, runs)
+    config = run.config
     chosen = choose_judges(config, judges) if config.judges or judges else []
     watch, engines = watch or NullProgress(), _map_engines(config, chosen)
     check_gpu_memory(engines, estimates=dry_run)
     generation: Any = {"budget_usd": budget_usd, "again": again}
-    summary = generate_outputs(config, runs, systems, limit, dry_run=True, **generation)
-    root, limits = open_run_folder(config, runs).root, (limit, budget_usd)
-    plan = _plan_work(config, root, summary, chosen, *limits, watch, again=again)
+    summary = generate_outputs(run, None, systems, limit, dry_run=True, **generation)
+    plan = _plan_work(run, summary, chosen, limit, budget_usd, watch, again=again)
     for reason in summary.stopped:
         watch.report_notice(reason)
     if not chosen:
@@ -185,7 +185,7 @@ def evaluate_systems(
         return Evaluation(board, None, None, plan, stopped=summary.stopped)
     for judge, engine in engines.items() if config.runner.kind == "local" else ():
         check_installed(engine.kind, f"judge {judge!r}")  # before anything is spent
-    summary = generate_outputs(config, runs, systems, limit, **generation, watch=watch)
+    summary = generate_outputs(run, None, systems, limit, **generation, watch=watch)
     if summary.stopped and not any(counts.get(Outcome.OK) for counts in summary.outcomes.values()):
         raise GenerationError("; ".join(summary.stopped))
     for name, counts in summary.outcomes.items():
@@ -194,10 +194,10 @@ def evaluate_systems(
     cost_usd, spent, stopped = summary.cost_usd or 0.0, summary.spent, [*summary.stopped]
     if engines:
         budget = None if budget_usd is None else max(budget_usd - cost_usd, 0.0)
-        folder = find_folder(config, runs)
+        folder = run.prepare()
         options: Any = {"again": again, "keep_going": keep_going}
         with open_session(folder, engines, budget, watch, config.runner, **options) as session:
-            for judged in _run_judges(session, config, chosen, limit):
+            for judged in _run_judges(session, run, chosen, limit):
                 if isinstance(judged, JudgeError):
                     stopped.append(str(judged))
                     continue
@@ -206,8 +206,8 @@ def evaluate_systems(
                     if any(outcome != Outcome.OK for outcome in judge_rows.outcomes):
                         watch.report_notice(_describe_failures(judge_rows))
         cost_usd += session.spent_usd
-    scores = score(config, runs=runs)
-    page, board = report(config, runs=runs).path, _build_board(scores)
+    scores = score(run)
+    page, board = report(run).path, _build_board(scores)
     return Evaluation(board, scores, page, plan, cost_usd, spent, tuple(stopped))
 
 
@@ -227,8 +227,7 @@ def _map_engines(config: EvaluationBase, judges: Sequence[JudgeConfig]) -> dict[
 
 
 def _plan_work(
-    config: EvaluationBase,
-    root: Path,
+    run: EvaluationRun,
     summary: GenerationSummary,
     judges: Sequence[JudgeConfig],
     limit: int | None,
@@ -237,6 +236,7 @@ def _plan_work(
     *,
     again: bool,
 ) -> tuple[PlannedWork, ...]:
+    config, folder = run.config, run.place
     stand_ins = {system.name: system.answered_by.in_place_of for system in config.systems}
     planned = []
     for plan in summary.plans:
@@ -245,28 +245,24 @@ def _plan_work(
     if not (engines := _map_engines(config, judges)):
         return tuple(planned)
     stand_ins = {judge.name: judge.answered_by.in_place_of for judge in judges}
-    with TemporaryDirectory() as aside:
-        benchmark = get_benchmark(config, RunFolder(root))
-        folder = RunFolder(root if root.exists() else Path(aside))  # a plan creates no folder
-        tasks = replace(benchmark, cache=folder.cache).tasks(folder.images)
-        to_rate = _add_pending(folder, tasks, summary, limit)
-        digests = [_pending_digest(plan.system) for plan in summary.plans]
-        pending = {digest: ImageRef(digest) for digest in digests}
-        sent = SentImages(folder.images, {size: dict(pending) for size in get_args(ImageSize)})
-        applicability, _ = read_applicability(benchmark, folder)
-        questions = chain(
-            _build_applicability_questions(config, to_rate.tasks, sent),
-            rating_questions(config, judges, None, to_rate, applicability, sent),
-        )
-        has_pending = any(plan.todo for plan in summary.plans)
-        with open_session(folder, engines, budget_usd, watch, again=again) as session:
-            for question in questions:
-                ask_plan = session.plan(question)
-                calls, stand_in = ask_plan.plan, stand_ins.get(ask_plan.judge)
-                # Outputs that turn out to be equal, or without an image, need fewer calls.
-                at_most = bool(calls.calls) and ask_plan.judge != APPLICABILITY and has_pending
-                counts = calls.calls, calls.stored, ask_plan.expected, stand_in, at_most
-                planned.append(PlannedWork(ask_plan.judge, ask_plan.rubric, *counts))
+    to_rate = _add_pending(folder, run.read_tasks(), summary, limit)
+    digests = [_pending_digest(plan.system) for plan in summary.plans]
+    pending = {digest: ImageRef(digest) for digest in digests}
+    sent = SentImages(folder.images, {size: dict(pending) for size in get_args(ImageSize)})
+    applicability, _ = run.read_applicability()
+    questions = chain(
+        _build_applicability_questions(config, to_rate.tasks, sent),
+        rating_questions(config, judges, None, to_rate, applicability, sent),
+    )
+    has_pending = any(plan.todo for plan in summary.plans)
+    with open_session(folder, engines, budget_usd, watch, again=again) as session:
+        for question in questions:
+            ask_plan = session.plan(question)
+            calls, stand_in = ask_plan.plan, stand_ins.get(ask_plan.judge)
+            # Outputs that turn out to be equal, or without an image, need fewer calls.
+            at_most = bool(calls.calls) and ask_plan.judge != APPLICABILITY and has_pending
+            counts = calls.calls, calls.stored, ask_plan.expected, stand_in, at_most
+            planned.append(PlannedWork(ask_plan.judge, ask_plan.rubric, *counts))
     return tuple(planned)
 
 
@@ -299,18 +295,15 @@ def _build_applicability_questions(
 
 
 def _run_judges(
-    session: JudgingSession,
-    config: EvaluationBase,
-    judges: Sequence[JudgeConfig],
-    limit: int | None,
+    session: JudgingSession, run: EvaluationRun, judges: Sequence[JudgeConfig], limit: int | None
 ) -> Iterator[JudgingResult | JudgeError]:
     """Ask which metrics fit, then have judges rate: only then is known which samples have text."""
-    folder = session.folder
-    to_rate, sent = read_outputs_to_rate(config, folder, limit), SentImages(folder.images)
+    config, folder = run.config, session.folder
+    to_rate, sent = read_outputs_to_rate(run, limit), SentImages(folder.images)
     samples = {task.sample_id for task in to_rate.tasks}
 
     def build_ratings() -> Iterator[JudgeTask]:
-        applicability, _ = read_applicability(get_benchmark(config, folder), folder)
+        applicability, _ = run.read_applicability()
         return rating_questions(config, judges, None, to_rate, applicability, sent)
 
     for build_questions, write in (

@@ -16,13 +16,13 @@ from echo_hf.config.checks import ModelIdentity
 from echo_hf.hub.manifest import SPLIT, get_version
 from echo_hf.hub.run_tables import ResultRow
 from echo_hf.judging.rate import adapt_rubric, fill_rubric_prompt
-from echo_hf.judging.run_tables import read_table
 from echo_hf.metrics.base import FIGURES, find_metric, get_better
 from echo_hf.report.export import FORMATS, ExportedRun, slug
 from echo_hf.report.markup import titled
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import count_votes
 from echo_hf.scores.win_rate import METRIC
+from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import RATINGS
 
 JsonObject = dict[str, Any]

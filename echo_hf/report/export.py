@@ -29,11 +29,10 @@ from echo_hf.hub.card import render_eval_file
 from echo_hf.hub.manifest import EVAL_FILE, SPLIT, Manifest, get_version
 from echo_hf.hub.redistribution import find_restricted
 from echo_hf.images.loader import detect_format
-from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import Review
 from echo_hf.report.report import build_eval_entries
-from echo_hf.report.run_data import ReportSample, RunData, SavedOutput, read_manifest, read_run_data
-from echo_hf.systems.benchmark import get_benchmark, load_evaluation
+from echo_hf.report.run_data import ReportSample, RunData, SavedOutput, read_run_data
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample, EvalScore
@@ -91,7 +90,7 @@ FORMATS: Registry[ExportWriter, Requirements] = Registry("format", "echo_hf.expo
 
 
 def export(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     folder: Path,
     *,
     to: str,
@@ -106,18 +105,16 @@ def export(
         )
     write = FORMATS.find(to, "--to")
     (FORMATS.facts(to) or Requirements()).check_installed(f"format {to!r}")
-    config = load_evaluation(config)
-    data = read_run_data(config, runs)
+    run = EvaluationRun.from_config(config, runs)
+    config, data = run.config, read_run_data(run)
     if data.stale:
         raise RunError(
             f"the figures of {config.name!r} are of other samples than its benchmark has now: run "
             "`echo-hf score` with this config first"
         )
-    reference = get_benchmark(config, open_run_folder(config, runs)).reference
-    try:
-        manifest = read_manifest(reference)
-    except ReleaseError:
-        manifest = None
+    manifest = None
+    with suppress(ReleaseError):
+        manifest = run.benchmark.read_manifest()
     rights = manifest.statements.rights if manifest else {}
     rights = config.rights if isinstance(config, Config) else rights
     # Nor are samples passed on that `publish` would leave for a person to review.
@@ -128,9 +125,9 @@ def export(
         if find_restricted(sample.urls, rights) or waits.intersection(sample.flags)
     }
     public = remove_restricted(data, restricted)
-    run = ExportedRun(public, config, reference, manifest, organization)
+    exported = ExportedRun(public, config, run.benchmark.reference, manifest, organization)
     with replace_folder(folder.resolve(), ()) as partial:
-        write(run, partial)
+        write(exported, partial)
         paths = [path for path in partial.rglob("*") if path.is_file()]
         files = sorted(path.relative_to(partial).as_posix() for path in paths)
     return ExportResult(to, folder, tuple(files), len(restricted))

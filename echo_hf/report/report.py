@@ -20,11 +20,10 @@ from markupsafe import Markup
 
 from echo_hf._infra.atomic import lock_file, replace_folder
 from echo_hf._infra.text import escape_markdown, format_table_row, name_stand_in
-from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.errors import RunError
 from echo_hf.judging.board import judge_names
+from echo_hf.judging.results import collect_judges
 from echo_hf.metrics.base import get_better
-from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.report.markup import (
     NO_VALUE,
     count,
@@ -44,11 +43,11 @@ from echo_hf.report.run_data import (
     RunData,
     SavedOutput,
     Thumbnails,
-    collect_judges,
     make_thumbnails,
     read_run_data,
 )
 from echo_hf.report.sections import INPUTS_KEY, build_sections
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
 EVAL_FILE = "eval.yaml"
@@ -78,20 +77,17 @@ class Report:
 
 
 def report(
-    config: EvaluationBase | Path | str,
-    *,
-    runs: Path | str | None = None,
-    single_file: bool = False,
+    config: RunOrConfig, *, runs: Path | str | None = None, single_file: bool = False
 ) -> Report:
     """Write the report of a run: `report/` in its folder, in place of an earlier one."""
-    data = read_run_data(config, runs)
-    root = data.images.root.parent
+    run = EvaluationRun.from_config(config, runs)
+    data, root = read_run_data(run), run.folder.root
     busy = RunError(
         f"another process writes the report of {str(root)!r}: wait for it, and run `echo-hf "
         "report` again"
     )
     with lock_file(root / LOCK_FILE, busy):
-        RunFolder(root).log_entry()
+        run.folder.log_entry()
         return write_report(data, root / FOLDER, single_file=single_file)
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,145 +19,32 @@ from PIL import Image
 from pydantic import Field
 
 from echo_hf._infra.bootstrap import Floats, Integers
-from echo_hf.config.checks import ModelIdentity
-from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
+from echo_hf.config.evaluation import EvaluationConfig
 from echo_hf.config.loading import Config
 from echo_hf.config.paper import PaperDifference, find_differences
 from echo_hf.config.sections import Target
-from echo_hf.errors import ImageError, ReleaseError, RunError
-from echo_hf.hub.load import load_manifest
-from echo_hf.hub.manifest import Manifest
+from echo_hf.errors import ImageError, ReleaseError
 from echo_hf.hub.release import iterate_rows
-from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Anchor, ResultRow
+from echo_hf.hub.run_tables import AGREEMENT_FILE, ANALYSIS_FILE, RESULTS_FILE, STRENGTH
 from echo_hf.images.embedded import read_embedded
 from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import read_audits
-from echo_hf.judging.run_tables import read_run
-from echo_hf.judging.score import AGREEMENT_FILE
-from echo_hf.metrics.color_shift import CHANNELS, LEVELS, compute_histograms
-from echo_hf.metrics.image_features import map_in_order
-from echo_hf.metrics.result import MetricResult
-from echo_hf.metrics.text_rendering import TextRenderingResult
-from echo_hf.pipeline.runs import open_run_folder
-from echo_hf.reasons import Unrated
-from echo_hf.report.analysis.result import (
-    ANALYSIS_FILE,
-    Analysis,
+from echo_hf.judging.results import (
+    FailedAudits,
     FigureModel,
-    read_analysis,
+    SavedIdentity,
+    SavedResults,
     read_figures,
 )
+from echo_hf.metrics.color_shift import CHANNELS, LEVELS, compute_histograms
+from echo_hf.metrics.image_features import map_in_order
+from echo_hf.reasons import Unrated
+from echo_hf.report.analysis.result import Analysis, read_analysis
 from echo_hf.scores.agreement import Agreement
-from echo_hf.scores.bradley_terry import BradleyTerry
-from echo_hf.scores.human_corrected import HumanCorrected
-from echo_hf.scores.pairwise_agreement import PairwiseAgreement
-from echo_hf.scores.robustness import Bounds, LeaveOneJudgeOut, Sensitivity
-from echo_hf.scores.sequential import Decisions
-from echo_hf.scores.tiers import SamplesNeeded, Tiers
-from echo_hf.scores.win_rate import BoardRow, WinRate, make_board
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import Benchmark, get_benchmark, load_evaluation
-
-ReasonCounts = Mapping[str, int]
-FailedAudits = Mapping[str, tuple[str, ...]]
-METRIC_NAME = r"^\w{1,80}$"  # a metric's name is the name of a file
-
-
-class SavedWinRates(FigureModel):
-    published: WinRate
-    corrected: WinRate
-    tiers: Tiers
-    sensitivity: Sensitivity
-    bounds: Bounds
-    # Missing in older files.
-    bradley_terry: BradleyTerry | None = None
-    leave_one_judge_out: LeaveOneJudgeOut | None = None
-    samples_needed: SamplesNeeded | None = None
-    decisions: Decisions | None = None  # where judges were asked until pairs were decided
-    anchors: Mapping[str, Anchor] = {}
-
-
-class SavedTrustLine(FigureModel):
-    measure: str
-    split: str | None = None
-    said: str
-    meaning: str
-
-
-class SavedMetric(FigureModel):
-    metric: Annotated[str, Field(pattern=METRIC_NAME)]
-    system: str
-    samples: tuple[str, ...] = ()
-    counts: ReasonCounts = Field({})
-    missing: str | None = None
-    result: MetricResult | TextRenderingResult | None = None
-
-    @property
-    def values(self) -> list[float]:
-        per_sample = self.result.per_sample if self.result else ()
-        return [value for value in per_sample if value is not None]
-
-
-def collect_judges(rows: Iterable[SavedMetric]) -> list[str]:
-    return sorted({judge for row in rows for judge in getattr(row.result, "per_judge", ())})
-
-
-class SavedHumanCorrected(FigureModel):
-    said: str
-    result: HumanCorrected | None = None
-
-
-class SavedSplit(FigureModel):
-    samples: int
-    win_rate: SavedWinRates | None = None
-    metrics: tuple[SavedMetric, ...] = ()
-    pairwise: PairwiseAgreement | None = None
-    by_people: SavedHumanCorrected | None = None
-
-
-class SavedIdentity(FigureModel):
-    name: str | None = None
-    on_hub: str | None = None
-    digests: Mapping[str, str] | None = None
-
-
-class SavedResults(FigureModel):
-    """The figures of a run, as the objects that `echo_hf.scores` and `echo_hf.metrics` return.
-
-    `left_out` counts rows about other samples or older ones, by table and reason; `failed_audit`
-    has the honeypots that each judge failed on.
-    """
-
-    benchmark: SavedIdentity
-    protocol: Literal["published", "corrected"]
-    left_out: Mapping[str, ReasonCounts] = {}
-    failed_audit: FailedAudits = Field({})
-    system_models: Mapping[str, ModelIdentity] = Field({}, alias="systems")
-    judge_models: Mapping[str, ModelIdentity] = Field({}, alias="judges")
-    trust: tuple[SavedTrustLine, ...] = ()
-    results: tuple[ResultRow, ...] = ()
-    details: Mapping[str, SavedSplit]
-
-    def rates(self, split: str) -> WinRate | None:
-        """Return the win rates of a split by the run's protocol; null where nothing was rated."""
-        rates = self.details[split].win_rate
-        if rates is None:
-            return None
-        return rates.published if self.protocol == "published" else rates.corrected
-
-    def board(self, split: str) -> tuple[BoardRow, ...]:
-        """Return the win rates of a split as a board with tiers."""
-        details, rates = self.details[split].win_rate, self.rates(split)
-        return (
-            make_board(rates, details.tiers.tiers, self.system_models) if details and rates else ()
-        )
-
-    @property
-    def judges(self) -> set[str]:
-        """Return all judges whose ratings count."""
-        boards = (self.rates(split) for split in self.details)
-        return {judge for rates in boards if rates for judge in rates.per_judge}
+from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.evaluation_run import EvaluationRun
 
 
 class AgreementFile(FigureModel):
@@ -233,17 +120,10 @@ class RunData:
         return tuple(dict.fromkeys(digests))
 
 
-def read_run_data(config: EvaluationBase | Path | str, runs: Path | str | None) -> RunData:
-    config = load_evaluation(config)
-    folder = open_run_folder(config, runs)
-    results = read_figures(folder.root / RESULTS_FILE, SavedResults, "score")
-    if results is None:
-        raise RunError(
-            f"there are no figures in {str(folder.root)!r}: run `echo-hf score` with this config "
-            "first"
-        )
-    benchmark = get_benchmark(config, folder)
-    tables = read_run(benchmark, folder)
+def read_run_data(run: EvaluationRun) -> RunData:
+    config, folder = run.config, run.folder
+    results = SavedResults.read(folder.root / RESULTS_FILE)
+    benchmark, tables = run.benchmark, run.read_tables()
     outputs = read_outputs(tables.outputs)
     agreement = read_figures(folder.root / AGREEMENT_FILE, AgreementFile, "agree")
     identity = SavedIdentity.model_validate(benchmark.identity())
@@ -254,7 +134,7 @@ def read_run_data(config: EvaluationBase | Path | str, runs: Path | str | None) 
         target = config.target
     elif isinstance(config, EvaluationConfig):  # the dataset of ECHO's authors has no manifest
         with suppress(ReleaseError):
-            target = read_manifest(benchmark.reference).target
+            target = benchmark.read_manifest().target
     # The latest audit of a judge counts, also where it is newer than the scores.
     audited = {judge: tuple(audit["failed"]) for judge, audit in read_audits(folder.root).items()}
     failed = {**(agreement.failed_audit if agreement else {}), **results.failed_audit, **audited}
@@ -276,13 +156,6 @@ def read_run_data(config: EvaluationBase | Path | str, runs: Path | str | None) 
         settings=config.model_dump(mode="json", include={"systems", "judges", "applicability"}),
         unlike_paper=find_differences(config) if isinstance(config, Config) else (),
     )
-
-
-def read_manifest(reference: str) -> Manifest:
-    """Read the manifest of a benchmark: a folder, or a repository at a revision."""
-    repo, at, revision = reference.rpartition("@")
-    on_hub = at and not Path(reference).exists()
-    return load_manifest(repo, revision=revision) if on_hub else load_manifest(reference)
 
 
 def read_outputs(rows: pa.Table | None) -> dict[tuple[str, str], SavedOutput]:

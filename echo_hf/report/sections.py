@@ -13,6 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_votes, judge_names
+from echo_hf.judging.results import SavedHumanCorrected, SavedMetric, SavedSplit, collect_judges
 from echo_hf.metrics.base import get_better
 from echo_hf.reasons import MetricReason
 from echo_hf.report.analysis.result import PREVIOUS
@@ -26,17 +27,7 @@ from echo_hf.report.markup import (
     round_scale,
     titled,
 )
-from echo_hf.report.run_data import (
-    MeanColors,
-    ReportSample,
-    RunData,
-    SavedHumanCorrected,
-    SavedMetric,
-    SavedRating,
-    SavedSplit,
-    Thumbnails,
-    collect_judges,
-)
+from echo_hf.report.run_data import MeanColors, ReportSample, RunData, SavedRating, Thumbnails
 from echo_hf.scores.agreement import PROCEDURES, Agreement
 from echo_hf.scores.ranks import TauB
 from echo_hf.scores.rating_table import RUBRIC

@@ -21,9 +21,9 @@ from huggingface_hub import HfApi
 from echo_hf._infra.atomic import replace_file, write_json
 from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import escape_markdown, one_line
-from echo_hf.apps.takedown import forget
 from echo_hf.builder import build, update
 from echo_hf.builder.refresh import refresh
+from echo_hf.builder.takedown import forget
 from echo_hf.collect.crawl import crawl_posts, find_searches
 from echo_hf.collect.takedown import TOMBSTONES_FILE, read_tombstones
 from echo_hf.config.loading import Config, load_config

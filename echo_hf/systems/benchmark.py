@@ -5,41 +5,53 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 from datasets import Dataset
 from pydantic import ValidationError
 
+from echo_hf._infra.atomic import find_complete
 from echo_hf.config.checks import find_secrets, first_error, format_value, read_yaml
 from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig, load_named_files
 from echo_hf.config.loading import parse_config, resolve_paths
 from echo_hf.config.plugins import load_plugins
-from echo_hf.config.runs import EXAMPLE_CONFIG, find_config_file, is_run
+from echo_hf.config.runs import EXAMPLE_CONFIG, find_config_file, find_release, is_run
 from echo_hf.config.systems import find_config
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.engines.base import ImageRef
-from echo_hf.errors import ConfigError, HubError, ImageError, ReleaseError, RunError
+from echo_hf.errors import ConfigError, HubError, ImageError, ReleaseError
 from echo_hf.hub.load import load_benchmark, load_manifest
-from echo_hf.hub.manifest import NoManifestError
+from echo_hf.hub.manifest import MANIFEST, Manifest, NoManifestError
 from echo_hf.hub.release import iterate_rows
 from echo_hf.images.embedded import read_embedded
 from echo_hf.images.store import ImageStore, check_image
-from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import NoTask
 from echo_hf.samples.sample import sample_digest
 from echo_hf.systems.base import Task
 from echo_hf.tables import arrow_rows
 
+ValueT = TypeVar("ValueT")
+FileStates = tuple[tuple[str, int, int, int], ...]
 TASK_COLUMNS = (
     *("id", "prompt", "sample_digest", "input_images"),
     *("post_urls", "dehydrated", "missing_images"),
 )
+
+
+def read_states(paths: Iterable[Path]) -> FileStates:
+    """Return name, inode, size and time of change of the files that are there."""
+    states = []
+    for path in paths:
+        with suppress(FileNotFoundError):
+            status = path.stat()
+            states.append((str(path), status.st_ino, status.st_size, status.st_mtime_ns))
+    return tuple(states)
 
 
 @dataclass(frozen=True)
@@ -56,13 +68,16 @@ class Benchmark:
 
     reference: str
     cache: Path | None = field(default=None, kw_only=True)
+    # What was read, beside the state of the files that it was read from.
+    _read: dict[str, tuple[FileStates, Any]] = field(
+        default_factory=dict, kw_only=True, repr=False, compare=False
+    )
 
     def identity(self) -> dict[str, Any]:
         """Return what identifies this benchmark, without the path of a folder."""
-        repo, revision = self._place
         on_hub = None if Path(self.reference).exists() else self.reference
         try:
-            manifest = load_manifest(repo, revision=revision)
+            manifest = self.read_manifest()
         except ReleaseError:  # the dataset of ECHO's authors has no manifest
             return {"on_hub": on_hub, "name": None, "digests": None}
         parts = ((name, manifest.configs.get(name)) for name in BENCHMARKS)
@@ -75,32 +90,64 @@ class Benchmark:
         left_out: Counter[NoTask] = Counter()
         ids: set[str] = set()
         for split in BENCHMARKS:
-            dataset = self.load(split)
-            columns = [name for name in TASK_COLUMNS if name in dataset.column_names]
-            for row in islice(iterate_rows(dataset, 1, columns), limit):
-                if row["id"] in ids:
+            for name, task in self._read_tasks(split, images, limit):
+                if name in ids:
                     raise ReleaseError(
-                        f"benchmark {self.reference!r} has several samples of the id "
-                        f"{row['id']!r}: expected one of each; download it again"
+                        f"benchmark {self.reference!r} has several samples of the id {name!r}: "
+                        "expected one of each; download it again"
                     )
-                ids.add(row["id"])
-                task = _build_task(row, split, images)
+                ids.add(name)
                 if isinstance(task, Task):
                     tasks.append(task)
                 else:
                     left_out[task] += 1
         return BenchmarkTasks(tuple(tasks), left_out)
 
+    def _read_tasks(
+        self, split: str, images: ImageStore | None, limit: int | None
+    ) -> Sequence[tuple[str, Task | NoTask]]:
+        """Read the first tasks of a split, each row once for each image store."""
+        dataset = self.load(split)
+        known: list[tuple[str, Task | NoTask]] = self._read_once(
+            f"tasks of {split}, {images and images.root}", list
+        )
+        columns = [name for name in TASK_COLUMNS if name in dataset.column_names]
+        end = len(dataset) if limit is None else min(limit, len(dataset))
+        if len(known) < end:
+            rows = iterate_rows(dataset.select(range(len(known), end)), 1, columns)
+            known += ((row["id"], _build_task(row, split, images)) for row in rows)
+        return known[:end]
+
     def table(self, name: str) -> pa.Table | None:
         """Read a table that the benchmark has beside its samples; null where it has none."""
-        repo, revision = self._place
         try:
-            configs = load_manifest(repo, revision=revision).configs
+            configs = self.read_manifest().configs
         except NoManifestError:
             return None
         return arrow_rows(self.load(name)) if name in configs else None
 
+    def read_manifest(self) -> Manifest:
+        repo, revision = self._place
+        return self._read_once(MANIFEST, lambda: load_manifest(repo, revision=revision))
+
     def load(self, split: str) -> Dataset:
+        """Load a config, verified against the manifest, once for each state of the files."""
+        return self._read_once(f"rows of {split}", lambda: self._load(split))
+
+    def _read_once(self, name: str, read: Callable[[], ValueT]) -> ValueT:
+        state = self.read_state()
+        if name not in self._read or self._read[name][0] != state:
+            self._read[name] = state, read()
+        return cast(ValueT, self._read[name][1])
+
+    def read_state(self) -> FileStates:
+        """Return the state of the release's files; a revision on the Hub stays as it was opened."""
+        folder = Path(self.reference)
+        if not folder.is_dir():
+            return ()
+        return read_states(sorted(find_complete(find_release(folder)).rglob("*")))
+
+    def _load(self, split: str) -> Dataset:
         repo, revision = self._place
         try:
             if revision == "":
@@ -204,28 +251,3 @@ def _resolve_reference(config: EvaluationBase, key: str, folder: Path) -> str | 
             "release, or ORGANISATION/NAME@TAG"
         )
     return reference
-
-
-def get_benchmark(config: EvaluationBase, folder: RunFolder) -> Benchmark:
-    if isinstance(config, EvaluationConfig):
-        if (folder.root / "stages").exists():
-            raise RunError(
-                f"{str(folder.root)!r} holds a benchmark that was built under the same name: give "
-                "this config another name"
-            )
-        return Benchmark(config.benchmark, cache=folder.cache)
-    if not folder.release.exists():
-        raise RunError(
-            f"there is no benchmark in {str(folder.release)!r}: run `echo-hf build` first, or name "
-            "one that is there already (benchmark: ORGANISATION/NAME@TAG)"
-        )
-    return Benchmark(str(folder.release), cache=folder.cache)
-
-
-def find_folder(config: EvaluationBase, runs: Path | str | None) -> RunFolder:
-    folder = open_run_folder(config, runs)
-    if isinstance(config, EvaluationConfig):
-        folder.root.mkdir(parents=True, exist_ok=True)
-        get_benchmark(config, folder)
-        folder.save_config(config)
-    return folder

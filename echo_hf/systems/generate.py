@@ -8,19 +8,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
+from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.config.systems import FOLDER_KEY, SystemConfig, list_shipped_systems, read_system
 from echo_hf.engines.planner import ExpectedCost
 from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.runner import make_runner
-from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import System, Task
-from echo_hf.systems.benchmark import get_benchmark, load_evaluation
+from echo_hf.systems.benchmark import load_evaluation
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.journal import (
     OUTPUTS_FILE,
     build_outputs_table,
@@ -52,7 +51,7 @@ class GenerationSummary:
 
 
 def generate(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     *,
     runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
@@ -70,7 +69,7 @@ def generate(
 
 
 def generate_outputs(
-    config: EvaluationBase | Path | str,
+    config: RunOrConfig,
     runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
     limit: int | None = None,
@@ -81,31 +80,26 @@ def generate_outputs(
     watch: ProgressListener | None = None,
 ) -> GenerationSummary:
     """Let systems draw; a system that stops does not stop the others."""
-    config = load_evaluation(config)
+    run = EvaluationRun.from_config(config, runs)
+    config, folder = run.config, run.folder
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")
     chosen, missing = _make_systems(config, systems)
     if not chosen and not dry_run:
         raise GenerationError("; ".join(missing.values()))
-    watch, folder = watch or NullProgress(), open_run_folder(config, runs)
-    benchmark = get_benchmark(config, folder)
+    watch, _ = watch or NullProgress(), run.benchmark
     with ExitStack() as stack:
         if not dry_run:
             names = [settings.name for settings, _ in chosen]
             stack.enter_context(lock_systems(folder.root, names))
-            if isinstance(config, EvaluationConfig):
-                folder.save_config(config)
-            folder.log_entry()
+            run.prepare().log_entry()
             runner = stack.enter_context(make_runner(config.runner, folder.root, watch))
             for _, system in chosen:
                 # Only local models can work at other places, where the runner has some.
                 work_at = getattr(system, "work_at", None)
                 if work_at is not None and (places := runner.make_workers()) is not None:
                     work_at(places)
-        elif not folder.root.exists():  # a plan creates no folder
-            temporary = stack.enter_context(TemporaryDirectory())
-            benchmark = replace(benchmark, cache=Path(temporary))
-        tasks = benchmark.tasks(None if dry_run else folder.images, limit)
+        tasks = run.read_tasks(limit)
         works = list[SystemRun]()
         for settings, system in chosen:
             try:

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from echo_hf._infra.sqlite import Database, open_scratch, select_by_keys, set_write_ahead
-from echo_hf.apps.events import EventLog
 from echo_hf.builder.refresh import RefreshLedger
 from echo_hf.collect.crawl_ledger import CrawlLedger
 from echo_hf.collect.fetch import FetchLedger
+from echo_hf.curate.events import EventLog
 from echo_hf.errors import StoreError
 from echo_hf.pipeline.answer_store import Store
 

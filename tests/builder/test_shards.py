@@ -16,10 +16,10 @@ import yaml
 from PIL import Image
 from typer.testing import CliRunner
 
-from echo_hf.apps.takedown import forget
 from echo_hf.builder.build import build, open_run, run_until, select_shard
 from echo_hf.builder.review import decide
 from echo_hf.builder.shards import build_shard, make_shard_config, merge
+from echo_hf.builder.takedown import forget
 from echo_hf.builder.update import explain_changes
 from echo_hf.cli import app
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as CRAWLED

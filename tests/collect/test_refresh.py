@@ -13,9 +13,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from echo_hf.apps.takedown import forget
 from echo_hf.builder.build import run_until
 from echo_hf.builder.refresh import REFRESH_LEDGER_FILE, PlatformRefresh, RefreshLedger, refresh
+from echo_hf.builder.takedown import forget
 from echo_hf.cli import app
 from echo_hf.cli.build_view import format_refreshed
 from echo_hf.collect.crawl import Patience, crawl_posts

@@ -18,9 +18,9 @@ import pytest
 import yaml
 from datasets import load_dataset
 
-from echo_hf.apps.takedown import forget
 from echo_hf.builder.build import build
 from echo_hf.builder.review import decide, open_reviews
+from echo_hf.builder.takedown import forget
 from echo_hf.config.systems import shipped_config
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.hydrate import hydrate

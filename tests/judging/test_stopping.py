@@ -141,17 +141,17 @@ def test_boards_compare_systems_on_the_samples_that_all_share(whole: Whole) -> N
     folder, *_ = whole
     split = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=50).splits[-1]
     assert split.win_rates is not None
-    rates, decided = split.win_rates.rates, split.win_rates.details["decisions"]
+    rates, decided = split.win_rates.rates, split.win_rates.details.decisions
     shared = [row for row in rows_of(folder) if row["system"] == "amber" and row["rating"]]
     names = {row["sample_id"] for row in shared}
     wins = np.mean([value(int(name[1:]), 1) > value(int(name[1:]), 2) for name in names])
     assert len(names) == rates.definition["samples"] == 20
     assert rates.win_rate["birch"] == pytest.approx(wins / 2)
     assert set(rates.coverage.values()) == {1.0}
-    assert decided["matrix"]["birch"]["cedar"] == pytest.approx(0.5)  # on all 90
-    assert decided["pairs"]["birch"] == {"amber": 20, "cedar": 90}
+    assert decided.matrix["birch"]["cedar"] == pytest.approx(0.5)  # on all 90
+    assert decided.pairs["birch"] == {"amber": 20, "cedar": 90}
     assert split.win_rates.tiers[0] == ("amber",)
-    assert "sequence" in split.win_rates.details["tiers"]["definition"]["test"]
+    assert "sequence" in split.win_rates.details.tiers.definition["test"]
     shown = called(folder, "score", "-v")
     assert shown.exit_code == 0, shown.output
     every = "200 of 270 ratings, 2 of 3 pairs decided", "win rates are of the 20 of 90 samples"

@@ -19,12 +19,13 @@ from pydantic import BaseModel
 
 from echo_hf.config.sections import Target
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.run_tables import Models
+from echo_hf.judging.results import SavedResults
 from echo_hf.judging.score import score_win_rates
 from echo_hf.judging.trust import Trust, collect_trust_lines
 from echo_hf.report.analysis.result import Analysis
-from echo_hf.report.run_data import ReportSample, RunData, SavedOutput, SavedRating, SavedResults
+from echo_hf.report.run_data import ReportSample, RunData, SavedOutput, SavedRating
 from echo_hf.scores.rating_table import read_ratings
+from echo_hf.systems.run_tables import Models
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 SYSTEMS = ("anole_two", "bravo")

@@ -6,6 +6,8 @@ import base64
 import io
 import json
 import shutil
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
 from importlib.util import find_spec
@@ -40,6 +42,7 @@ from tests.systems.runs_for_tests import Acting, benchmark, known, png
 
 RED, BLUE = (200, 30, 30), (30, 30, 200)
 TEXTS, EDITS = 10, 2
+SPLITS = ("image_to_image", "text_to_image")
 IDS = [*(f"e{number}" for number in range(EDITS)), *(f"t{number}" for number in range(TEXTS))]
 # Of 1,000 tokens of a prompt and 100 of an answer: a call is a cent.
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
@@ -63,6 +66,26 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
     with running() as loopback:
         loopback.behave = by_color
         yield loopback
+
+
+OPENED = list[Counter[str]]()
+
+
+def count_opened(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "open" and OPENED and isinstance(arguments[0], str | Path):
+        OPENED[-1][str(arguments[0])] += 1
+
+
+@pytest.fixture(scope="module")
+def hook() -> None:
+    sys.addaudithook(count_opened)  # stays until the interpreter ends
+
+
+@pytest.fixture
+def opened(hook: None) -> Iterator[Counter[str]]:
+    OPENED.append(Counter())
+    yield OPENED[-1]
+    OPENED.clear()
 
 
 @pytest.fixture
@@ -130,6 +153,20 @@ def test_a_board_figures_and_a_page_come_of_one_call(folder: Path, server: Loopb
             assert row[name] == written.get((row["split"], row["system"], name))
     assert (done.spent, done.stopped) == (False, ())
     assert done.cost_usd == pytest.approx(2 * len(IDS) * CENT)
+
+
+def test_a_benchmark_is_opened_once(
+    folder: Path, server: LoopbackServer, opened: Counter[str]
+) -> None:
+    """As often as to load it, by what the interpreter says of each file that is opened."""
+    config = config_of(folder, [judge_at(server)])
+    files = set((folder / "release").rglob("*.parquet"))
+    for split in SPLITS:
+        echo_hf.load_benchmark(folder / "release", split)
+    of_loading = {file.parent.name: opened.pop(str(file.resolve()), 0) for file in files}
+    assert {name for name, count in of_loading.items() if count} == {*SPLITS}
+    evaluated(config)
+    assert {file.parent.name: opened[str(file.resolve())] for file in files} == of_loading
 
 
 def test_a_judge_that_cannot_fit_is_refused_with_the_sum(folder: Path) -> None:

@@ -32,6 +32,7 @@ from echo_hf.errors import ConfigError, ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
 from echo_hf.hub.release import read_config_rows, read_release
 from echo_hf.judging.imports import import_judgements
+from echo_hf.judging.results import SavedIdentity
 from echo_hf.judging.score import score
 from echo_hf.reasons import NotImported
 from echo_hf.report.csv_tables import write_csv
@@ -42,7 +43,7 @@ from echo_hf.report.export import (
     remove_restricted,
     write_hub_eval,
 )
-from echo_hf.report.run_data import ReportSample, SavedIdentity, SavedOutput, SavedRating
+from echo_hf.report.run_data import ReportSample, SavedOutput, SavedRating
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging import run_for_tests as small
 from tests.judging.run_for_tests import output, put, rating, root, stripes, write

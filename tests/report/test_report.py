@@ -26,6 +26,7 @@ from rich.console import Console
 from echo_hf.cli.evaluation_view import show_report
 from echo_hf.errors import EchoError, RunError
 from echo_hf.images.store import ImageStore
+from echo_hf.judging.results import SavedIdentity, SavedResults
 from echo_hf.judging.score import score
 from echo_hf.report.analysis.result import read_figures
 from echo_hf.report.markup import make_printable
@@ -35,9 +36,7 @@ from echo_hf.report.run_data import (
     MeanColors,
     ReportSample,
     RunData,
-    SavedIdentity,
     SavedOutput,
-    SavedResults,
     Thumbnail,
     list_systems,
     make_thumbnails,
@@ -334,8 +333,8 @@ def _file(**values: object) -> bytes:
         (b"\xff", "results.json"),
         (b'{"benchmark": {}, "protocol": "corrected", "details": {"a": {}}}', "details.a.samples"),
         (_file(metric="../../outside"), "details.a.metrics.0.metric is '../../outside'"),
-        (_file(result=measured(value=math.inf)), "MetricResult.value is"),
-        (_file(result=measured(per_sample=[math.nan])), "MetricResult.per_sample.0 is"),
+        (_file(result=measured(value=math.inf)), "metrics.0.result.value is"),
+        (_file(result=measured(per_sample=[math.nan])), "metrics.0.result.per_sample.0 is"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: bytes, said: str) -> None:

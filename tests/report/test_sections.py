@@ -16,18 +16,12 @@ from hypothesis import strategies as st
 
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.images.store import ImageStore
+from echo_hf.judging.results import SavedMetric, SavedResults
 from echo_hf.report import sections
 from echo_hf.report.analysis.result import PREVIOUS
 from echo_hf.report.markup import REPLACEMENT, UNPRINTABLE, is_web, make_environment, make_printable
 from echo_hf.report.report import draw_figures, format_board, write_report
-from echo_hf.report.run_data import (
-    AgreementFile,
-    ReportSample,
-    SavedMetric,
-    SavedOutput,
-    SavedRating,
-    SavedResults,
-)
+from echo_hf.report.run_data import AgreementFile, ReportSample, SavedOutput, SavedRating
 from echo_hf.scores.agreement import agreement as compared
 from echo_hf.scores.win_rate import BoardRow, rank_rows
 from tests.report.run_data_for_tests import (

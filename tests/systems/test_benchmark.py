@@ -20,7 +20,8 @@ from echo_hf.hub.load import load_benchmark
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask
-from echo_hf.systems.benchmark import Benchmark, BenchmarkTasks, get_benchmark, load_evaluation
+from echo_hf.systems.benchmark import Benchmark, BenchmarkTasks, load_evaluation
+from echo_hf.systems.evaluation_run import EvaluationRun
 from tests.errors_for_tests import said_by
 from tests.systems.runs_for_tests import benchmark, png, sample, sha, written
 
@@ -160,7 +161,7 @@ def test_a_folder_is_found_beside_the_config_and_what_is_on_hub_stays_name(tmp_p
     for name, place in (("release", str(tmp_path / "release")), ("lab/echo@v1", "lab/echo@v1")):
         config = load_evaluation(saved(tmp_path, f"name: x\nbenchmark: {name}\n"))
         assert config == EvaluationConfig(name="x", benchmark=place)
-        assert get_benchmark(config, RunFolder(tmp_path / "runs")).reference == place
+        assert EvaluationRun(config, RunFolder(tmp_path / "runs")).benchmark.reference == place
 
 
 def test_a_config_with_posts_is_one_of_a_builder(tmp_path: Path) -> None:
@@ -169,12 +170,12 @@ def test_a_config_with_posts_is_one_of_a_builder(tmp_path: Path) -> None:
     assert config == load_config(shipped_config())
     folder = RunFolder(tmp_path)
     with pytest.raises(RunError, match="run `echo-hf build` first"):
-        get_benchmark(config, folder)
+        _ = EvaluationRun(config, folder).benchmark
     (tmp_path / "stages").mkdir()
     with pytest.raises(RunError, match="give this config another name"):
-        get_benchmark(EvaluationConfig(name="x", benchmark="lab/echo@v1"), folder)
+        _ = EvaluationRun(EvaluationConfig(name="x", benchmark="lab/echo@v1"), folder).benchmark
     folder.release.mkdir()
-    assert get_benchmark(config, folder).reference == str(folder.release)
+    assert EvaluationRun(config, folder).benchmark.reference == str(folder.release)
 
 
 BAD = {

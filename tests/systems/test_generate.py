@@ -23,8 +23,8 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from echo_hf._infra.http_errors import REFUSAL_CODES
-from echo_hf.apps.takedown import forget
 from echo_hf.builder.build import build
+from echo_hf.builder.takedown import forget
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, GenerationError, RunError
 from echo_hf.hub.release import read_release

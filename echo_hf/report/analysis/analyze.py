@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import find_complete, write_json
 from echo_hf._infra.console import Notify
-from echo_hf.config.evaluation import OWN_NAME, AnalysisOptions, EvaluationBase
+from echo_hf.config.evaluation import OWN_NAME, AnalysisOptions
 from echo_hf.config.runs import RELEASE_FOLDER, find_runs_folder, is_run
 from echo_hf.config.sections import Target
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS
@@ -21,6 +21,7 @@ from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunErro
 from echo_hf.hub.diff import first_bigram, measure_drift
 from echo_hf.hub.facts import UNKNOWN
 from echo_hf.hub.manifest import Manifest, get_version
+from echo_hf.hub.run_tables import ANALYSIS_FILE
 from echo_hf.metrics.result import describe_error
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NotAnalyzed
@@ -35,7 +36,7 @@ from echo_hf.report.analysis.prompts import (
     prompt_set,
     read_references,
 )
-from echo_hf.report.analysis.result import ANALYSIS_FILE, PREVIOUS, Analysis, AnalysisPart
+from echo_hf.report.analysis.result import PREVIOUS, Analysis, AnalysisPart
 from echo_hf.report.analysis.tasks import (
     NO_PHRASE,
     ComparedPhrases,
@@ -45,9 +46,9 @@ from echo_hf.report.analysis.tasks import (
     group_task_phrases,
     read_reference_tasks,
 )
-from echo_hf.report.run_data import read_manifest
 from echo_hf.scores.votes import ProtocolName
-from echo_hf.systems.benchmark import ON_HUB, Benchmark, find_folder, get_benchmark, load_evaluation
+from echo_hf.systems.benchmark import ON_HUB, Benchmark
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.tables import arrow_rows
 
 SAMPLE_COLUMNS = (
@@ -75,23 +76,19 @@ class AnalyzedRelease(NamedTuple):
 
 
 def analyze(
-    config: EvaluationBase | Path | str,
-    *,
-    runs: Path | str | None = None,
-    say: Notify = lambda _: None,
+    config: RunOrConfig, *, runs: Path | str | None = None, say: Notify = lambda _: None
 ) -> AnalysisResult:
     """Analyze a benchmark, and write `analysis.json` into its run's folder."""
     options = AnalysisOptions()
     protocol: ProtocolName = "corrected"
-    if isinstance(config, EvaluationBase) or not is_release(str(config), runs):
-        config = load_evaluation(config)
-        folder, name = find_folder(config, runs), config.name
-        benchmark = get_benchmark(config, folder)
-        options, protocol = config.analysis, config.protocol
-        release = _read_release(benchmark)
+    if not isinstance(config, Path | str) or not is_release(str(config), runs):
+        run = EvaluationRun.from_config(config, runs)
+        folder, name = run.prepare(), run.config.name
+        options, protocol = run.config.analysis, run.config.protocol
+        release = _read_release(run.benchmark)
     else:
         reference = str(config)
-        manifest = _find_manifest(reference)
+        manifest = _find_manifest(Benchmark(reference))
         name = manifest.name if manifest else reference.partition("@")[0].rpartition("/")[2]
         folder = RunFolder(find_runs_folder(None, runs) / name)
         is_own = Path(reference).resolve() == folder.release.resolve()
@@ -120,17 +117,17 @@ def is_release(reference: str, runs: Path | str | None = None) -> bool:
     return Path(reference).suffix not in {".yaml", ".yml"} and bool(ON_HUB.fullmatch(reference))
 
 
-def _find_manifest(reference: str) -> Manifest | None:
+def _find_manifest(benchmark: Benchmark) -> Manifest | None:
     try:
-        return read_manifest(reference)
+        return benchmark.read_manifest()
     except ReleaseError:
-        if Path(reference).exists():
+        if Path(benchmark.reference).exists():
             raise
         return None
 
 
 def _read_release(benchmark: Benchmark) -> AnalyzedRelease:
-    manifest = _find_manifest(benchmark.reference)
+    manifest = _find_manifest(benchmark)
     # Configs that together hold every sample at least once.
     names = set(manifest.configs) if manifest else {ANALYSIS}
     configs = [ANALYSIS] if ANALYSIS in names else [name for name in BENCHMARKS if name in names]

@@ -7,24 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+from pydantic import BaseModel, NonNegativeInt
 
 from echo_hf._infra.summary import SummaryMixin
-from echo_hf.config.checks import first_error
-from echo_hf.errors import RunError
+from echo_hf.judging.results import FigureModel, read_figures
 from echo_hf.reasons import NotAnalyzed, Unscored
 
 ResultT = TypeVar("ResultT")
 FiguresT = TypeVar("FiguresT", bound=BaseModel)
 CountsByName = Mapping[str, NonNegativeInt]
-ANALYSIS_FILE = "analysis.json"
 PREVIOUS = "the release before"  # names of references have no spaces
-
-
-class FigureModel(BaseModel):
-    """Base of immutable figures as JSON can hold them, without NaN; later versions may add keys."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class IntervalFigure(FigureModel):
@@ -355,14 +347,3 @@ class Analysis(SummaryMixin, FigureModel):
 
 def read_analysis(path: Path) -> Analysis | None:
     return read_figures(path, Analysis, "analyze")
-
-
-def read_figures(path: Path, model: type[FiguresT], verb: str) -> FiguresT | None:
-    """Read a file of figures; null where there is none, an error where it is damaged."""
-    try:
-        return model.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValidationError as error:
-        message = first_error(error, str(path), model)
-        raise RunError(f"{message}: run `echo-hf {verb}` again") from None

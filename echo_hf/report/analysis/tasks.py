@@ -23,7 +23,6 @@ from echo_hf.curate.feedback import Feedback
 from echo_hf.engines.base import make_engine
 from echo_hf.engines.rules import guess_task
 from echo_hf.errors import MissingExtraError
-from echo_hf.judging.run_tables import read_run
 from echo_hf.metrics.result import check_extra, get_versions
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
@@ -38,6 +37,7 @@ from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import win_rate
 from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.run_tables import read_run
 from echo_hf.tables import RATINGS, SampleRow
 
 NO_IMAGE = "0" * 64  # the stage counts images, and does not look at them

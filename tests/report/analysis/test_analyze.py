@@ -16,12 +16,13 @@ import yaml
 from typer.testing import CliRunner
 
 from echo_hf import build
-from echo_hf.apps.takedown import forget
+from echo_hf.builder.takedown import forget
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.release import read_release
+from echo_hf.hub.run_tables import ANALYSIS_FILE
 from echo_hf.report.analysis.analyze import AnalysisResult, analyze
-from echo_hf.report.analysis.result import ANALYSIS_FILE, PREVIOUS, read_analysis
+from echo_hf.report.analysis.result import PREVIOUS, read_analysis
 from echo_hf.tables import RATINGS, SAMPLES
 from tests.judging import run_for_tests as runs
 from tests.systems import runs_for_tests as releases

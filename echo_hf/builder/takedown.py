@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import find_complete, replace_file
-from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as COLLECTED
 from echo_hf.collect.crawl_ledger import forget_posts
@@ -33,20 +32,19 @@ from echo_hf.collect.takedown import (
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.config.loading import Config, load_config
 from echo_hf.curate.decisions import DECISIONS_FILE, drop_decisions, read_decisions
+from echo_hf.curate.events import EVENTS_FILE, EventLog
 from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import RunError
 from echo_hf.hub.facts import CONFIGS, SCORE_CONFIGS
 from echo_hf.hub.redistribution import iterate_post_urls
 from echo_hf.hub.remote import POST_COLUMNS
-from echo_hf.hub.run_tables import SAMPLE_COLUMN
+from echo_hf.hub.run_tables import AGREEMENT_FILE, ANALYSIS_FILE, RESULTS_FILE, SAMPLE_COLUMN
 from echo_hf.judging.audit import drop_audit_ratings
-from echo_hf.judging.score import AGREEMENT_FILE
 from echo_hf.pipeline.progress import LOG_FILE
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Notice
-from echo_hf.report.analysis.result import ANALYSIS_FILE
 from echo_hf.systems.journal import drop_samples, lock_run, open_journals
 from echo_hf.tables import Row
 
@@ -58,7 +56,7 @@ TRACE_FILES = ("cache", f"{LOG_FILE}*", ".*.partial")
 # Made anew by the next build; answers for replay and results may hold what was said of the posts.
 DERIVED_FILES = (
     *("release", "previous", "stages", "report", "release.built", "responses.parquet"),
-    *("results.json", ANALYSIS_FILE, AGREEMENT_FILE, "keywords.json", "keywords.svg"),
+    *(RESULTS_FILE, ANALYSIS_FILE, AGREEMENT_FILE, "keywords.json", "keywords.svg"),
 )
 
 

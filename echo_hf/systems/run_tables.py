@@ -6,7 +6,7 @@ import csv
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -24,16 +24,14 @@ from echo_hf.config.evaluation import EvaluationBase, JudgeConfig
 from echo_hf.config.rubrics import OVERALL, RUBRICS
 from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import RunError, ScoreError, TableError, unknown
+from echo_hf.errors import RunError, TableError
 from echo_hf.hub.manifest import READ_ERRORS
 from echo_hf.hub.run_tables import DIGEST_COLUMN, SAMPLE_COLUMN, find_left_out_reasons
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
 from echo_hf.scores.rating_table import read_outputs
-from echo_hf.scores.votes import PROTOCOLS
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import Benchmark, get_benchmark, load_evaluation
+from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import (
     APPLICABILITY,
     COMPARISONS,
@@ -158,21 +156,13 @@ class RunTables:
         return table.filter(pc.is_in(table["sample_id"], ids))
 
 
-def open_scored_run(
-    config: EvaluationBase | Path | str, runs: Path | str | None, protocol: str | None = None
-) -> tuple[EvaluationBase, RunFolder, Benchmark]:
-    """Open a run to be scored, by another protocol than its config's if one is given."""
-    config = load_evaluation(config)
-    if protocol is not None:
-        if protocol not in PROTOCOLS:
-            raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
-        config = config.model_copy(update={"protocol": protocol})
-    folder = open_run_folder(config, runs)
-    return config, folder, get_benchmark(config, folder)
-
-
-def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = None) -> RunTables:
-    """Read the tables of a run, with the given ranks by people instead of its own."""
+def read_run(
+    benchmark: Benchmark,
+    folder: RunFolder,
+    rubrics: Collection[str] = (),
+    human: pa.Table | None = None,
+) -> RunTables:
+    """Read the tables of a run, by its config's rubrics too, and given ranks in place of its own."""
     tables = {table.name: read_table(folder.root, table) for table in SCORED_TABLES}
     tables[APPLICABILITY.name], fits_from = read_applicability(benchmark, folder)
     if human is not None:
@@ -188,6 +178,7 @@ def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = N
     digests = {task.sample_id: task.sample_digest for task in all_tasks}
     left_out: dict[str, Mapping[Reason, int]] = {}
     outputs: OutputsByKey | None = None
+    known_rubrics = {*rubrics, *RUBRICS.list_names()}
     for name, rows in tables.items():
         if rows is None:
             continue
@@ -203,7 +194,7 @@ def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = N
             verdict, image_columns = VERDICT_COLUMNS[name]
             for index, row in enumerate(rows.to_pylist()):
                 if reasons[index] is None and row[verdict] is not None:
-                    reasons[index] = _find_reason(row, image_columns, outputs)
+                    reasons[index] = _find_reason(row, image_columns, outputs, known_rubrics)
         tables[name] = kept = rows.filter(pa.array([why is None for why in reasons], pa.bool_()))
         if name == OUTPUTS.name:
             outputs = {(row["sample_id"], row["system"]): row for row in kept.to_pylist()}
@@ -214,10 +205,13 @@ def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = N
 
 
 def _find_reason(
-    row: Row, image_columns: Mapping[str, str], outputs: OutputsByKey | None
+    row: Row,
+    image_columns: Mapping[str, str],
+    outputs: OutputsByKey | None,
+    rubrics: Collection[str],
 ) -> Reason | None:
     """Return why a judgement does not count: its rubric, or its output is not the present one."""
-    if row.get("rubric", OVERALL) not in RUBRICS.list_names():
+    if row.get("rubric", OVERALL) not in rubrics:
         return IgnoredRating.OTHER_RUBRIC
     if outputs is None:
         return None

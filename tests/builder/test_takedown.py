@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from echo_hf.apps.events import EVENTS_FILE, EventLog
-from echo_hf.apps.takedown import Removal, find_named_images, forget, remove_rows
 from echo_hf.builder.build import build, run_until
+from echo_hf.builder.takedown import Removal, find_named_images, forget, remove_rows
 from echo_hf.builder.update import BACKUP_FOLDER, update
 from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url, read_tombstones
 from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
+from echo_hf.curate.events import EVENTS_FILE, EventLog
 from echo_hf.errors import RunError
 from echo_hf.hub.release import Release, is_complete, read_release
+from echo_hf.hub.run_tables import AGREEMENT_FILE
 from echo_hf.judging.audit import AUDIT_FILE, read_audits
-from echo_hf.judging.score import AGREEMENT_FILE
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.quickstart.truth import corpus_folder
 from echo_hf.tables import HUMAN, OUTPUTS, RATINGS

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.apps.events import (
+from echo_hf.curate.events import (
     UNDO,
     Event,
     EventLog,
@@ -108,7 +108,7 @@ WRITER = """
 import sys
 from itertools import count
 from pathlib import Path
-from echo_hf.apps.events import EventLog
+from echo_hf.curate.events import EventLog
 log = EventLog(Path(sys.argv[1]))
 for number in count():
     print(log.append("rank", f"s{number % 7}", "ann", "rank", {"number": number}).id, flush=True)

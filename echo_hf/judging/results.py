@@ -1,0 +1,211 @@
+"""The model of `results.json`: what `score` writes, and boards, reports and exports read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
+
+from echo_hf._infra.atomic import write_json
+from echo_hf._infra.bootstrap import Interval
+from echo_hf.config.checks import first_error
+from echo_hf.errors import RunError
+from echo_hf.hub.run_tables import Anchor, ReleasedResults, ResultRow
+from echo_hf.reasons import Unscored
+from echo_hf.scores.bradley_terry import BradleyTerry, Gap
+from echo_hf.scores.human_corrected import HumanCorrected
+from echo_hf.scores.pairwise_agreement import PairwiseAgreement
+from echo_hf.scores.robustness import Bounds, LeaveOneJudgeOut, SelfPreference, Sensitivity
+from echo_hf.scores.sequential import Decisions
+from echo_hf.scores.tiers import SamplesNeeded, Tiers
+from echo_hf.scores.votes import ProtocolName
+from echo_hf.scores.win_rate import BoardRow, WinRate, make_board
+from echo_hf.systems.run_tables import ApplicabilitySource
+
+ReasonCounts = Mapping[str, int]
+FailedAudits = Mapping[str, tuple[str, ...]]
+FiguresT = TypeVar("FiguresT", bound=BaseModel)
+METRIC_NAME = r"^\w{1,80}$"  # a metric's name is the name of a file
+
+
+class FigureModel(BaseModel):
+    """Base of immutable figures as JSON can hold them, without NaN; later versions may add keys."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, defer_build=True)
+
+
+def read_figures(path: Path, model: type[FiguresT], verb: str) -> FiguresT | None:
+    """Read a file of figures; null where there is none, an error where it is damaged."""
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        message = first_error(error, str(path), model)
+        raise RunError(f"{message}: run `echo-hf {verb}` again") from None
+
+
+@dataclass(frozen=True)
+class UnevenCoverage:
+    """A system whose win rate rests on clearly fewer comparisons than that of a neighbor."""
+
+    system: str
+    coverage: float
+    neighbor: str
+    of_neighbor: float
+
+
+def _describe_decisions(decisions: Decisions) -> dict[str, Any]:
+    return {"said": decisions.summary, **asdict(decisions)}
+
+
+WrittenDecisions = Annotated[Decisions, PlainSerializer(_describe_decisions)]
+
+
+class SavedWinRates(FigureModel):
+    published: WinRate
+    corrected: WinRate
+    tiers: Tiers
+    sensitivity: Sensitivity
+    bounds: Bounds
+    # Missing in older files.
+    self_preference: SelfPreference | None = None
+    leave_one_judge_out: LeaveOneJudgeOut | None = None
+    samples_needed: SamplesNeeded | None = None
+    bradley_terry: BradleyTerry | None = None
+    gap: Gap | None = None
+    uneven_coverage: tuple[UnevenCoverage, ...] = ()
+    decisions: WrittenDecisions | None = None  # where judges were asked until pairs were decided
+    anchors: Mapping[str, Anchor] = {}
+
+    @model_serializer(mode="wrap")
+    def _leave_out_missing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialize(self)
+        absent = {name for name in ("decisions", "anchors") if not written[name]}
+        return {name: value for name, value in written.items() if name not in absent}
+
+
+class SavedTrustLine(FigureModel):
+    measure: str
+    split: str | None = None
+    said: str
+    meaning: str
+    reason: Unscored | None = None
+
+
+class SavedResult(FigureModel):
+    """A metric's result for one system, with whatever else its kind of result has."""
+
+    model_config = ConfigDict(extra="allow")
+
+    value: float | None
+    per_sample: tuple[float | None, ...]
+    interval: Interval | None = None
+    n: int = 0
+    coverage: float | None = None
+    definition: Mapping[str, Any] = {}
+
+
+class SavedMetric(FigureModel):
+    metric: Annotated[str, Field(pattern=METRIC_NAME)]
+    system: str
+    samples: tuple[str, ...] = ()
+    counts: ReasonCounts = Field({})
+    missing: str | None = None
+    result: SavedResult | None = None
+
+    @property
+    def values(self) -> list[float]:
+        per_sample = self.result.per_sample if self.result else ()
+        return [value for value in per_sample if value is not None]
+
+    @property
+    def measured(self) -> tuple[int, int]:
+        """The number of samples with a value, and of all that might have one."""
+        total = len(self.samples) + self.counts.get("not_asked", 0)
+        return self.result.n if self.result else 0, total
+
+
+def collect_judges(rows: Iterable[SavedMetric]) -> list[str]:
+    return sorted({judge for row in rows for judge in getattr(row.result, "per_judge", ())})
+
+
+class SavedHumanCorrected(FigureModel):
+    missing: str | None = None
+    said: str
+    result: Annotated[HumanCorrected, PlainSerializer(HumanCorrected.as_json)] | None = None
+
+
+class SavedSplit(FigureModel):
+    samples: int
+    win_rate: SavedWinRates | None = None
+    metrics: tuple[SavedMetric, ...] = ()
+    pairwise: PairwiseAgreement | None = None
+    by_people: SavedHumanCorrected | None = None
+
+
+class SavedIdentity(FigureModel):
+    name: str | None = None
+    on_hub: str | None = None
+    digests: Mapping[str, str] | None = None
+
+
+class SavedResults(FigureModel, ReleasedResults):
+    """The figures of a run, as the objects that `echo_hf.scores` and `echo_hf.metrics` return.
+
+    `left_out` counts rows about other samples or older ones, by table and reason; `failed_audit`
+    has the honeypots that each judge failed on. What has a default is missing in older files.
+    """
+
+    benchmark: SavedIdentity
+    protocol: ProtocolName
+    left_out: Mapping[str, ReasonCounts] = {}
+    failed_audit: FailedAudits = Field({})
+    applicability: ApplicabilitySource | None = None
+    trust: tuple[SavedTrustLine, ...] = ()
+    judge_drift: Mapping[str, Mapping[str, Any]] = {}
+    results: tuple[ResultRow, ...] = ()
+    details: Mapping[str, SavedSplit]
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        if (results := read_figures(path, cls, "score")) is None:
+            raise RunError(
+                f"there are no figures in {str(path.parent)!r}: run `echo-hf score` with this "
+                "config first"
+            )
+        return results
+
+    def write(self, path: Path) -> None:
+        write_json(path, self.model_dump(mode="json", by_alias=True))
+
+    def rates(self, split: str) -> WinRate | None:
+        """Return the win rates of a split by the run's protocol; null where nothing was rated."""
+        rates = self.details[split].win_rate
+        if rates is None:
+            return None
+        return rates.published if self.protocol == "published" else rates.corrected
+
+    def board(self, split: str) -> tuple[BoardRow, ...]:
+        """Return the win rates of a split as a board with tiers."""
+        details, rates = self.details[split].win_rate, self.rates(split)
+        return (
+            make_board(rates, details.tiers.tiers, self.system_models) if details and rates else ()
+        )
+
+    @property
+    def judges(self) -> set[str]:
+        """Return all judges whose ratings count."""
+        boards = (self.rates(split) for split in self.details)
+        return {judge for rates in boards if rates for judge in rates.per_judge}
