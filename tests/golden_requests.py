@@ -155,7 +155,7 @@ def _to_judges() -> dict[str, Request]:
         ]
         requests[name] = Compare(judge, "model_budget", shown).requests(pair)[0][0]
     fitting = Applicability(ApplicabilityConfig(engine=ENGINE), shown)
-    (edit,), (drawing,) = fitting.requests(
+    (edit, *_), (drawing, *_) = fitting.requests(
         build_applicability_rows([task, words]).with_format("arrow")[:]
     )
     return {**requests, "applicability_edit": edit, "applicability_words": drawing}

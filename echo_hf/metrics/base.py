@@ -63,6 +63,8 @@ class Metric:
         needs: What `measure` takes, in this order: of `inputs`, `outputs`, `prompts`, `ratings`.
         rubric: The rubric of the ratings that it needs.
         enabled: Whether it is measured where a config does not name it under `metrics`.
+        compares_samples: Whether its numbers of single samples can be compared: the report then
+            shows the sample on which systems differ most.
         function: A function that `measure` calls with what it takes of `protocol`, `n_boot`,
             `seed`, `cache` and the options; null for a subclass with a `measure` of its own.
         result: The type of its results.
@@ -89,6 +91,7 @@ class Metric:
     needs: ClassVar[tuple[Need, ...]] = ("inputs", "outputs")
     rubric: ClassVar[str] = "overall"
     enabled: ClassVar[bool] = True
+    compares_samples: ClassVar[bool] = True
     function: ClassVar[Callable[..., MetricResult] | None] = None
     result: ClassVar[type[MetricResult]] = MetricResult
     paper_name: ClassVar[str | None] = None

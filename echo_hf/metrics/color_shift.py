@@ -355,6 +355,6 @@ class ColorShiftMetric(Metric):
     about = "how far the mean color of the outputs is from that of the inputs, in levels"
     splits = ("image_to_image",)
     question = fill_prompt("judging/measure_color_shift", {}).text
-    paper_name = "No Color Shift"
+    paper_name, compares_samples = "No Color Shift", False
     card = read_card(name)
     function, result = staticmethod(color_shift), ColorShiftResult

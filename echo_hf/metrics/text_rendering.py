@@ -101,7 +101,7 @@ class TextRenderingMetric(Metric):
     about = "how well the text in one system's outputs is written, as judges rate it, from 0 to 1"
     splits = ("text_to_image",)
     question = fill_prompt("judging/measure_text_rendering", {}).text
-    paper_name = "Text Rendering Accuracy"
+    paper_name, compares_samples = "Text Rendering Accuracy", False
     needs, rubric, bounds = ("ratings",), RUBRIC, (0, 1)
     card = read_card(name)
     function, result = staticmethod(text_rendering), TextRenderingResult

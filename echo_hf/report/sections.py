@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_votes, judge_names
 from echo_hf.judging.results import SavedHumanCorrected, SavedMetric, SavedSplit, collect_judges
-from echo_hf.metrics.base import get_better
+from echo_hf.metrics.base import find_metric, get_better
 from echo_hf.reasons import MetricReason
 from echo_hf.report.analysis.result import PREVIOUS
 from echo_hf.report.markup import (
@@ -37,7 +37,6 @@ from echo_hf.scores.win_rate import BoardRow, WinRate, rank_rows
 MAX_ROWS = 20
 MAX_MOVED = 10
 MAX_SAMPLES = 3
-DRIFT_METRICS = ("face_identity", "structure_distance")
 INPUTS_KEY = ""  # stands for a system's name
 MEANINGS = {str(reason): reason.meaning for reason in MetricReason}
 Colors = Mapping[tuple[str, str], MeanColors]
@@ -264,7 +263,10 @@ def _captions(data: RunData, sample: ReportSample) -> Iterator[tuple[tuple[str, 
 
 def _find_drifts(data: RunData, split: str) -> Iterator[dict[str, Any]]:
     """Yield for some metrics the sample on which systems differ most."""
-    for metric in DRIFT_METRICS:
+    for metric in sorted({row.metric for row in data.results.details[split].metrics}):
+        registered = find_metric(metric)
+        if registered is not None and not registered.compares_samples:
+            continue
         values = {
             (sample, row.system): value
             for row in data.results.details[split].metrics

@@ -162,7 +162,7 @@ def read_run(
     rubrics: Collection[str] = (),
     human: pa.Table | None = None,
 ) -> RunTables:
-    """Read the tables of a run, by its config's rubrics too, and given ranks in place of its own."""
+    """Read the tables of a run, by its config's rubrics too, or with ranks that are given."""
     tables = {table.name: read_table(folder.root, table) for table in SCORED_TABLES}
     tables[APPLICABILITY.name], fits_from = read_applicability(benchmark, folder)
     if human is not None:

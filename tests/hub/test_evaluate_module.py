@@ -24,6 +24,7 @@ from packaging.requirements import Requirement
 import echo_hf
 from echo_hf.errors import EchoError
 from echo_hf.hub.evaluate_metric import list_configs
+from echo_hf.metrics import registered
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = Path(echo_hf.evaluate_module()).parent
@@ -92,8 +93,10 @@ def test_it_loads_from_the_hub_and_offline_and_writes_to_the_cache_alone(tmp_pat
 def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None:
     metric = load_measure(name)
     assert (metric.name, metric.module_type) == (name, "metric")
-    of_words = {**PAIR, "references": Value("string")} if name == "ocr_accuracy" else PAIR
-    assert metric.features == ({"predictions": RATING} if name in OF_RATINGS else of_words)
+    needs = registered()[name].needs if name in registered() else ("ratings",)
+    of_words = {**PAIR, "references": Value("string")} if "prompts" in needs else PAIR
+    of_images = of_words if len(needs) > 1 else {"predictions": PAIR["predictions"]}
+    assert metric.features == ({"predictions": RATING} if name in OF_RATINGS else of_images)
     for said in (metric.inputs_description, metric.compute.__doc__, metric.add_batch.__doc__):
         part = "scores" if name in echo_hf.scores.__all__ else "metrics"
         assert f"echo_hf.{part}.{name}" in said

@@ -15,10 +15,11 @@ import pytest
 
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ConfigError, RunError
+from echo_hf.judging.applicability import list_asked
 from echo_hf.judging.judge import judge_applicability
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
-from echo_hf.metrics import Metric, MetricResult, measure_each, register, registered
+from echo_hf.metrics import Metric, MetricResult, measure_each, register
 from echo_hf.tables import APPLICABILITY
 from tests.judging import judges_for_tests as scripted
 from tests.judging.judges_for_tests import ScriptedJudge, config_of, images_of, judge_of, prompt_of
@@ -39,7 +40,7 @@ def said(folder: Path, ask: str = "split", **options: Any) -> JudgingResult:
     return judge_applicability(path, runs=folder / "runs", **options)
 
 
-ASKED = [name for name, metric in registered().items() if metric.question]
+ASKED = [metric.name for metric in list_asked()]
 
 
 def flags_of(folder: Path) -> dict[str, tuple[bool | None, ...]]:

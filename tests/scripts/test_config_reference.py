@@ -16,11 +16,12 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 from echo_hf.config.checks import find_sections
-from echo_hf.config.evaluation import EvaluationConfig, JudgeConfig
+from echo_hf.config.evaluation import EvaluationConfig, JudgeConfig, MetricsOptions
 from echo_hf.config.loading import Config
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.recorded import RecordedEngine
 from echo_hf.errors import ConfigError
+from echo_hf.metrics import registered
 from echo_hf.systems.benchmark import load_evaluation
 from tests.stages_for_tests import ROOT
 
@@ -121,7 +122,10 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
         shown = str(field.annotation)
         several = ".*" if shown.startswith(("tuple[", "collections.abc.Mapping[")) else ""
         for inner in find_sections(field.annotation):
-            if inner not in (SystemConfig, JudgeConfig):
+            if inner is MetricsOptions:  # its keys are the names of metrics
+                for metric in registered().values():
+                    yield from keys(metric.Options, f"{prefix}{name}.{metric.name}.")
+            elif inner not in (SystemConfig, JudgeConfig):
                 yield from keys(inner, f"{prefix}{name}{several}.")
 
 
