@@ -23,6 +23,7 @@ from pydantic import (
     NonNegativeInt,
     StringConstraints,
     ValidationError,
+    field_validator,
 )
 
 from echo_hf._infra.regular_file import open_regular, read_regular
@@ -40,7 +41,7 @@ from echo_hf.hub.facts import (
     describe_problem,
 )
 from echo_hf.images.embedded import NotEmbeddedError
-from echo_hf.tables import arrow_batches
+from echo_hf.tables import SAMPLES, arrow_batches
 
 MANIFEST = "manifest.json"
 CARD = "README.md"
@@ -120,6 +121,13 @@ class Manifest(SummaryMixin, ManifestModel):
     card: FileEntry | None = None
     stats: FileEntry | None = None
     benchmark: FileEntry | None = None
+
+    @field_validator("columns")
+    @classmethod
+    def _check_columns(cls, columns: Mapping[str, ColumnEntry]) -> Mapping[str, ColumnEntry]:
+        if taken := sorted(columns.keys() & SAMPLES.columns):
+            raise ValueError(f"expected no column of samples among them, such as {taken[0]!r}")
+        return columns
 
     @property
     def files(self) -> list[FileEntry]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from datasets import Dataset, Features, List, Value
+from datasets import Dataset, Features
 
 from echo_hf._infra.atomic import store_rows
 from echo_hf.config.sections import STAGES
@@ -45,7 +45,7 @@ def _find_problem(name: str, stage: Any) -> str | None:
             return f"it adds {column!r}, and samples have such a column: choose another name"
         if declared.content is None:
             return f"its {column!r} has no content, expected 'post_text' or 'derived'"
-        if not is_plain(declared.feature):
+        if not is_plain(Features({column: declared.feature}).to_dict()[column]):
             return f"its {column!r} is {declared.feature!r}, expected plain values or lists of them"
     checks = {
         "name": (stage.name, name),
@@ -64,13 +64,17 @@ def _find_problem(name: str, stage: Any) -> str | None:
 
 
 def is_plain(feature: Any) -> bool:
-    """Return whether a column of a plug-in may have a type, which any reader understands."""
-    if isinstance(feature, dict):
-        names = all(map(COLUMN_NAME.fullmatch, feature))
-        return bool(feature) and names and all(map(is_plain, feature.values()))
-    if isinstance(feature, List):
-        return is_plain(feature.feature)
-    return isinstance(feature, Value) and PLAIN_TYPE.fullmatch(feature.dtype) is not None
+    """Return whether a feature, as JSON, is one that any reader understands: values, and lists."""
+    if not isinstance(feature, dict):
+        return False
+    match feature.get("_type"):
+        case "Value":
+            dtype = feature.get("dtype")
+            return len(feature) == 2 and bool(PLAIN_TYPE.fullmatch(str(dtype)))
+        case "List":
+            return len(feature) == 2 and is_plain(feature.get("feature"))
+    names = all(map(COLUMN_NAME.fullmatch, feature))
+    return bool(feature) and names and all(map(is_plain, feature.values()))
 
 
 def order_stages(plugins: Iterable[str] = ()) -> tuple[str, ...]:

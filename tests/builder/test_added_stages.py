@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from datasets import Value, load_dataset
+from echo_hf.apps.takedown import forget
 from pydantic import BaseModel
 
 import echo_hf
 from echo_hf._infra.console import make_console
-from echo_hf.apps.takedown import forget
 from echo_hf.builder.build import build, open_run, run_until
 from echo_hf.builder.review import read_cases
 from echo_hf.builder.shards import build_shard, merge
@@ -27,7 +27,7 @@ from echo_hf.cli.progress import TerminalProgress
 from echo_hf.config.loading import load_config
 from echo_hf.config.sections import STAGES, StageOptions
 from echo_hf.engines.base import Text
-from echo_hf.errors import ConfigError, EchoError, StageError
+from echo_hf.errors import ConfigError, EchoError, ReleaseError, StageError
 from echo_hf.hub.diff import diff
 from echo_hf.hub.hydrate import hydrate
 from echo_hf.hub.manifest import read_manifest
@@ -243,6 +243,30 @@ def test_a_dehydrated_release_has_its_numbers_and_not_its_texts(
     assert all(back[name]["dehydrated"] for name, row in left.items() if row["dehydrated"])
     change = diff(release, dry)
     assert (change.added, change.removed, change.changed) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "entry_change", "message"),
+    [
+        ("prompt", {}, "expected no column of samples among them, such as 'prompt'"),
+        ("tone", {"type": {"_type": "Image"}}, "expected a plain type of a column"),
+        ("tone", {"type": [[[]]]}, "expected a plain type of a column"),
+        ("tone", {"type": {"dtype": "binary", "_type": "Value"}}, "expected a plain type"),
+        ("tone", {"content": "secret"}, "columns.tone.content is 'secret'"),
+        ("../x", {}, "columns"),
+    ],
+)
+def test_a_manifest_of_others_cannot_say_what_a_column_is_not(
+    release: Path, tmp_path: Path, name: str, entry_change: Row, message: str
+) -> None:
+    shutil.copytree(release, tmp_path / "release")
+    file = tmp_path / "release" / "manifest.json"
+    manifest = json.loads(file.read_text("utf-8"))
+    manifest["columns"][name] = {**manifest["columns"]["characters"], **entry_change}
+    file.write_text(json.dumps(manifest), "utf-8")
+    with pytest.raises(ReleaseError, match=r"manifest\.json") as error:
+        dehydrate(tmp_path / "release", tmp_path / "dry")
+    assert message in str(error.value)
 
 
 def test_a_forgotten_post_takes_its_columns_along(folder: Path, tmp_path: Path) -> None:
