@@ -75,7 +75,7 @@ NAMES = {
     (EngineChoice, "kind"): ENGINES.built_in,
     (SystemConfig, "adapter"): SYSTEMS.built_in,
     (ArtistConfig, "adapter"): SYSTEMS.built_in,
-    (PostsSource, "source"): {**SOURCES.built_in, **PLATFORMS.built_in},
+    (PostsSource, "source"): sorted({*SOURCES.built_in, *PLATFORMS.built_in}),
 }
 FILES: Mapping[str, tuple[type[BaseModel], str]] = {
     "Benchmark config": (Config, "A benchmark, from posts to results."),

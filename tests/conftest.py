@@ -14,8 +14,8 @@ import datasets
 import pytest
 from hypothesis import HealthCheck, settings
 
-from echo_hf.collect.platforms.base import PLATFORMS
 from echo_hf.collect.sources.base import SOURCES
+from echo_hf.config.collection import PLATFORMS, SITES
 from echo_hf.curate.privacy import KEY_VARIABLE
 from echo_hf.engines.base import ENGINES
 from echo_hf.systems.registry import SYSTEMS
@@ -90,11 +90,11 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
-    every = (ENGINES, SYSTEMS, SOURCES, PLATFORMS)
+    every = (ENGINES, SYSTEMS, SOURCES, PLATFORMS, SITES)
     before = [dict(one.entries) for one in every]
     yield
     for one, entries in zip(every, before, strict=True):
-        for name in one.entries.keys() - entries.keys() - one.built_in.keys():
+        for name in one.entries.keys() - entries.keys() - set(one.built_in):
             del one.entries[name]
         one.entries.update(entries)
 

@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import ApplicabilityConfig, JudgeConfig
+from echo_hf.config.rubrics import RUBRICS
 from echo_hf.config.sections import Target
 from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.safety import FORMS, Safety
@@ -29,7 +30,7 @@ from echo_hf.engines.base import ImageRef, Request
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.applicability import Applicability, build_applicability_rows
 from echo_hf.judging.compare import Compare, build_pairs
-from echo_hf.judging.rate import OutputsToRate, Rate, fill_rubric_prompt
+from echo_hf.judging.rate import OutputsToRate, Rate
 from echo_hf.pipeline.answers import Failure, NoAnswers
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.samples.extract import Extract, ExtractAnswer
@@ -136,8 +137,7 @@ def _to_judges() -> dict[str, Request]:
     ):
         judge = _judge(mode)
         one = OutputsToRate({"s": outputs[:1]}, (task,), {}).build_rows(judge, lambda _: True)
-        instructions = fill_rubric_prompt(judge, rubric)
-        stage = Rate(judge, "model_budget", shown, rubric, instructions, "corrected")
+        stage = Rate(judge, "model_budget", shown, rubric, RUBRICS.find(rubric), "corrected")
         name = f"judge_{rubric}" if mode == "text" else f"judge_{rubric}_{mode}"
         ((requests[name],),) = stage.requests(one.with_format("arrow")[:])
     for name, mode in (("judge_pairwise", "text"), ("judge_pairwise_structured", "structured")):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from pkgutil import iter_modules
 from typing import Any, Generic, TypeVar
 
 from echo_hf.errors import ConfigError, EchoError, MissingExtraError, unknown
@@ -15,19 +16,26 @@ from echo_hf.errors import ConfigError, EchoError, MissingExtraError, unknown
 MemberT = TypeVar("MemberT")
 FactsT = TypeVar("FactsT")
 DecoratedT = TypeVar("DecoratedT")
+OWN_PACKAGE = "echo_hf"
 
 
 class Registry(Generic[MemberT, FactsT]):
-    """Members by name; `built_in` maps names to modules, `group` names the entry points."""
+    """Members by name: built-in ones, those of plug-ins, and entry points of the `group`.
+
+    `modules` maps the names of built-in members to the modules that register them; those of a
+    module in `packages` are found by importing it.
+    """
 
     def __init__(
         self,
         kind: str,
         group: str,
-        built_in: Mapping[str, str],
+        modules: Mapping[str, str] | None = None,
         error: type[EchoError] = ConfigError,
+        packages: Sequence[str] = (),
     ) -> None:
-        self.kind, self.group, self.built_in, self.error = kind, group, built_in, error
+        self.kind, self.group, self.modules, self.error = kind, group, dict(modules or {}), error
+        self.unread_packages = list(packages)
         self.entries: dict[str, tuple[Any, FactsT | None]] = {}
 
     def register(
@@ -39,9 +47,27 @@ class Registry(Generic[MemberT, FactsT]):
 
         return add
 
+    @property
+    def built_in(self) -> list[str]:
+        return [name for name, origin in self.list_origins().items() if origin == OWN_PACKAGE]
+
     def list_names(self) -> list[str]:
-        plugins = (point.name for point in entry_points(group=self.group))
-        return sorted({*self.built_in, *self.entries, *plugins})
+        self._import_packages()
+        points = (point.name for point in entry_points(group=self.group))
+        return sorted({*self.modules, *self.entries, *points})
+
+    def list_origins(self) -> dict[str, str]:
+        """Return where each member comes from: a package with its version, or else a module."""
+        self._import_packages()
+        origins = {
+            name: member.__module__.partition(".")[0] for name, (member, _) in self.entries.items()
+        }
+        for point in entry_points(group=self.group):
+            origins[point.name] = (
+                f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+            )
+        origins |= dict.fromkeys(self.modules, OWN_PACKAGE)
+        return dict(sorted(origins.items()))
 
     def check(self, name: str, place: str = "") -> None:
         if name not in self.list_names():
@@ -70,9 +96,18 @@ class Registry(Generic[MemberT, FactsT]):
         return self._load_entry(name)[1]
 
     def _load_entry(self, name: str) -> tuple[MemberT | None, FactsT | None]:
-        if name in self.built_in and name not in self.entries:
-            import_module(self.built_in[name])
+        if name not in self.entries:
+            if name in self.modules:
+                import_module(self.modules[name])
+            else:
+                self._import_packages()
         return self.entries.get(name, (None, None))
+
+    def _import_packages(self) -> None:
+        while self.unread_packages:
+            package = import_module(self.unread_packages.pop())
+            for module in iter_modules(package.__path__, f"{package.__name__}."):
+                import_module(module.name)
 
 
 @dataclass(frozen=True, slots=True)

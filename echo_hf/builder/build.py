@@ -35,6 +35,7 @@ from echo_hf.collect.takedown import (
     hash_url,
     record_origins,
 )
+from echo_hf.collect.urls import restricted_platforms
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Shard
@@ -45,7 +46,6 @@ from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import ReleaseError, RunError, SourceError
 from echo_hf.hub.facts import ReleaseFacts, count_failed_calls, count_samples
 from echo_hf.hub.manifest import FORMAT_VERSION, get_version
-from echo_hf.hub.redistribution import RESTRICTED_PLATFORMS
 from echo_hf.hub.release import Release, is_complete, read_release, write_release
 from echo_hf.hub.responses import write_responses
 from echo_hf.hub.run_tables import clean_outputs, select_released_tables
@@ -334,7 +334,7 @@ class BuildRun:
             inputs = [result.dataset for result in results]
             stages = ((self.stage(name), self.engine(name)) for name in STAGES[1:])
             requests = iterate_keyed_requests(stages, inputs, store)
-            restricted = RESTRICTED_PLATFORMS - set(self.config.rights)
+            restricted = restricted_platforms() - set(self.config.rights)
             written = write_responses(
                 self.folder, requests, store, inputs[0], restricted=restricted
             )

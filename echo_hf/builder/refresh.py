@@ -18,7 +18,7 @@ from echo_hf.builder.build import read_stage
 from echo_hf.collect.crawl import LongWaitError, Patience
 from echo_hf.collect.platforms.base import make_platform
 from echo_hf.collect.takedown import STAND_IN, hash_url
-from echo_hf.collect.urls import is_x_name, platform_of
+from echo_hf.collect.urls import WEB, name_platform, platform_of
 from echo_hf.config.collection import PLATFORMS
 from echo_hf.config.loading import Config, load_config
 from echo_hf.errors import PlatformError
@@ -185,7 +185,7 @@ def _group_by_platform(folder: RunFolder) -> dict[str, list[str]]:
         url, stated = row["url"], row["platform"]
         if not url.startswith(STAND_IN):
             platform = platform_of(url)
-            if platform == "web" and stated:
-                platform = "x" if is_x_name(stated) else stated
+            if platform == WEB and stated:
+                platform = name_platform(stated) or stated
             groups.setdefault(platform, []).append(url)
     return groups

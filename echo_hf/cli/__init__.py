@@ -34,7 +34,7 @@ from echo_hf.cli.evaluate import (
     score,
 )
 from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish, schedule
-from echo_hf.cli.start import engines, init, quickstart, systems
+from echo_hf.cli.start import engines, init, plugins, quickstart, systems
 from echo_hf.cli.verb import Quiet, VerbGroup, Verbose, get_verb_name, verb
 
 EPILOG = """\b
@@ -59,6 +59,7 @@ GROUPS: Mapping[str, tuple[Callable[..., Any], ...]] = {
         report,
         export,
     ),
+    "Extend": (plugins,),
 }
 GC_THRESHOLD = 100_000  # new ones, before Python looks for what nobody uses any more
 app = typer.Typer(

@@ -19,6 +19,7 @@ import yaml
 from rich.text import Text
 
 from echo_hf._infra.console import make_console, make_table, say, say_under
+from echo_hf._infra.text import pluralize
 from echo_hf.cli.verb import LOCAL_SERVER, PartlyDoneError, Payload, Runs, choice, open_progress
 from echo_hf.errors import ConfigError, EngineError, UnknownSizeError, describe_install, unknown
 
@@ -173,6 +174,41 @@ def systems(
         {**vars(listing), "config": body} for listing, body in zip(listings, configs, strict=True)
     ]
     return {"systems": [{"name": listing["config"]["name"], **listing} for listing in listed]}
+
+
+def plugins(
+    config: Annotated[
+        Path | None, typer.Argument(help="Import the plug-ins that this config names, too.")
+    ] = None,
+) -> Payload:
+    """List the plug-ins that are there, and where each comes from. -v: all built-in parts."""
+    from echo_hf._infra.registry import OWN_PACKAGE
+    from echo_hf.collect.sources.base import SOURCES
+    from echo_hf.config.collection import PLATFORMS
+    from echo_hf.engines.base import ENGINES
+    from echo_hf.judging.imports import READERS
+    from echo_hf.report.export import FORMATS
+    from echo_hf.systems.benchmark import load_evaluation
+    from echo_hf.systems.registry import SYSTEMS
+
+    if config is not None:
+        load_evaluation(config)
+    console, members = make_console(), list[dict[str, str]]()
+    for registry in (ENGINES, FORMATS, READERS, PLATFORMS, SOURCES, SYSTEMS):
+        kind = registry.group.rpartition(".")[2]
+        members += [
+            {"kind": kind, "name": name, "from": origin}
+            for name, origin in registry.list_origins().items()
+        ]
+    brought = [member for member in members if member["from"] != OWN_PACKAGE]
+    table = make_table("kind", "name", "from", left=("name", "from"))
+    for member in members if console.details else brought:
+        table.add_row(*map(Text, member.values()))
+    if table.row_count:
+        console.print(table)
+    if not console.details:
+        say(console, f"{pluralize(len(brought), 'plug-in')}; -v lists what is built in, too")
+    return {"plugins": members}
 
 
 def init(

@@ -20,7 +20,7 @@ from echo_hf._infra.regular_file import read_regular
 from echo_hf.collect.records import RECORDS
 from echo_hf.collect.sources.base import Finding, Post, Source, make_source
 from echo_hf.collect.takedown import TOMBSTONES_FILE, Tombstones, read_tombstones
-from echo_hf.collect.urls import is_x_name, platform_of, post_id_of
+from echo_hf.collect.urls import is_restricted, name_platform, platform_of, post_id_of
 from echo_hf.errors import ImageError
 from echo_hf.images.store import MAX_IMAGE_BYTES, ImageStore
 from echo_hf.pipeline.stage import (
@@ -294,7 +294,8 @@ class Collect(Stage):
         parsed_posts = list(_make_source(record["source"]).posts(data, record["keywords"] or ()))
         for parsed in parsed_posts or [Finding(Reject.NOT_A_POST, "the record holds no post")]:
             if isinstance(parsed, Post):
-                if not is_x_name(parsed.platform) or platform_of(parsed.url) == "x":
+                stated = name_platform(parsed.platform)
+                if not is_restricted(stated) or platform_of(parsed.url) == stated:
                     yield from self._take_post(parsed, record, put)
                     continue
                 # Rights to a post follow from its address, so it must fit the platform.

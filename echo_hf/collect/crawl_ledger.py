@@ -19,7 +19,7 @@ from echo_hf._infra.sqlite import Database
 from echo_hf.collect.platforms.base import Page, Question, QuestionKind, TimeWindow
 from echo_hf.collect.sources.base import Post, make_source
 from echo_hf.collect.takedown import STAND_IN, detect_page_source, hash_url, remove_posts
-from echo_hf.collect.urls import canonical_url, post_id_of, x_status_url
+from echo_hf.collect.urls import canonical_url, identified_urls, post_id_of
 from echo_hf.reasons import CrawlEnd, Missing
 
 CRAWL_LEDGER_FILE = "collected.sqlite"
@@ -454,7 +454,7 @@ class CrawlLedger(Database):
 
         def find_stand_in(platform: str, identifier: str) -> str | None:
             addresses = [canonical_url(word) for word in identifier.split()]
-            addresses.append(x_status_url(identifier) if platform == "x" else None)
+            addresses += identified_urls(identifier, platform)
             addresses.append(post_ids.get((platform, identifier)))
             return next((stand_ins[url] for url in addresses if url and url in stand_ins), None)
 

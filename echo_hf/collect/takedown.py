@@ -24,7 +24,7 @@ from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import one_line
 from echo_hf.collect.fields import read_json
 from echo_hf.collect.sources.base import Post, make_source, read_page_posts
-from echo_hf.collect.urls import canonical_url, x_status_url
+from echo_hf.collect.urls import canonical_url, identified_urls
 from echo_hf.errors import RunError
 from echo_hf.reasons import Missing
 
@@ -66,7 +66,11 @@ class Tombstones:
             if isinstance(part, dict | list):
                 pending += part.values() if isinstance(part, dict) else part
                 continue
-            addresses = x_status_url(part), canonical_url(part), canonical_url(part, fragment=True)
+            addresses = (
+                canonical_url(part),
+                canonical_url(part, fragment=True),
+                *identified_urls(part),
+            )
             if any(address in self for address in addresses if address):
                 return True
         return False

@@ -3,55 +3,126 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
-X_HOSTS = frozenset({"x.com", "twitter.com"})
-# Sites that show posts of X under other addresses: it is the same post.
-X_MIRRORS = frozenset({"nitter.net", "fxtwitter.com", "vxtwitter.com", "fixupx.com", "xcancel.com"})
-X_NAMES = frozenset({"x", "twitter", *X_HOSTS})  # as people call the platform
+from echo_hf.config.collection import SITES
+
 # Only names that trackers alone use: parameters that tell posts apart must stay.
 TRACKING = re.compile(
     r"utm_\w+|fbclid|gclid|igshid|igsh|mc_cid|mc_eid|ref_src|ref_url|xmt", re.ASCII | re.IGNORECASE
 )
-X_STATUS = re.compile(r"/(?:i/web|i|@?\w{1,50})/status(?:es)?/0*(\d{1,25})(?:/.*)?", re.ASCII)
-BLUESKY_POST = re.compile(r"/profile/([\w.:%-]+)/post/([\w.:~-]+)(?:/.*)?", re.ASCII)
-BLUESKY_URI = re.compile(r"at://([\w.:%-]+)/app\.bsky\.feed\.post/([\w.:~-]+)", re.ASCII)
-MASTODON_STATUS = re.compile(
-    r"/(?:@[\w.@-]+|(?:ap/)?users/[\w.-]+/statuses)/(\d{5,25})/?", re.ASCII
-)
-REDDIT_POST = re.compile(
-    r"(?:/(?:r|u|user)/[\w.-]+)?/comments/([a-z0-9]{1,13})(?:/[^/]*(?:/([a-z0-9]{1,13}))?)?/?",
-    re.ASCII,
-)
 HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_.])?|\[[0-9a-f.]*:[0-9a-f:.]*\]", re.ASCII)
-REDDIT_HOSTS = frozenset({"reddit.com", "old.reddit.com", "new.reddit.com", "np.reddit.com"})
-PLATFORM_BY_HOST = {
-    "bsky.app": "bluesky",
-    **dict.fromkeys(sorted(REDDIT_HOSTS), "reddit"),
-    "redd.it": "reddit",
-    "news.ycombinator.com": "hackernews",
-    "discord.com": "discord",
-}
-POST_IDS = {
-    "x": X_STATUS,
-    "bluesky": BLUESKY_POST,
-    "mastodon": MASTODON_STATUS,
-    "reddit": REDDIT_POST,
-}
-# A fast path: nearly all addresses are plain, and `urlsplit` costs more than the rest of a post.
-PLAIN_X = re.compile(
-    r"https://(?:www\.|mobile\.|m\.)?(?:x|twitter)\.com"
-    + X_STATUS.pattern.removesuffix("(?:/.*)?")
-    # any visible character but a backslash
-    + r"(?:[/?#][!-\[\]-~]*)?",
-    re.ASCII,
-)
 DEFAULT_PORTS = {"http": 80, "https": 443}
 PATH_CHARACTERS = "/%:@!$&'()*+,;=~-._"
 QUERY_CHARACTERS = PATH_CHARACTERS + "?"
 MAX_LENGTH = 2048
+WEB = "web"  # the platform of an address that no site has
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where the posts of a platform are, and how their addresses are written.
+
+    Attributes:
+        platform: Name of the platform.
+        hosts: Its hosts without `www.`, `mobile.` and `m.`, the one of canonical addresses first;
+            empty where any host may be one of its servers, which then the path tells.
+        mirrors: Hosts that show its posts under other addresses.
+        subdomains: Whether all hosts below these are the platform's, too.
+        post: Path of a post's address; the last group that matches is the post's identifier.
+        canonical: Makes the one spelling of an address from a match of `post`; null keeps it.
+        plain: Whole addresses that most are like, with the groups of `post`: a fast path.
+        uri: Other names of posts, with the groups of `post`, such as `at://...`.
+        by_identifier: Makes an address from an identifier alone; null where that is not enough.
+        names: What people call the platform.
+        federated: Whether an account is one of its server, rather than of the platform.
+        restricted: Whether its terms let others pass on the addresses of posts, but not the posts.
+        account_hosts: Regular expression of the hosts whose paths begin with an account's name.
+        account_domain: Domain whose subdomains are names of accounts.
+    """
+
+    platform: str
+    hosts: tuple[str, ...] = ()
+    mirrors: tuple[str, ...] = ()
+    subdomains: bool = False
+    post: re.Pattern[str] | None = None
+    canonical: Callable[[re.Match[str]], str] | None = None
+    plain: re.Pattern[str] | None = None
+    uri: re.Pattern[str] | None = None
+    by_identifier: Callable[[Any], str | None] | None = None
+    names: tuple[str, ...] = ()
+    federated: bool = False
+    restricted: bool = False
+    account_hosts: str | None = None
+    account_domain: str | None = None
+
+
+class SiteIndex:
+    """All sites, built in and of plug-ins, by what tells them."""
+
+    def __init__(self) -> None:
+        self.sites: list[Site] = [SITES.find(name) for name in SITES.list_names()]
+        self.by_name = {name: site for site in self.sites for name in (site.platform, *site.names)}
+        self.by_host = {host: site for site in self.sites for host in (*site.hosts, *site.mirrors)}
+        self.domains = [f".{host}" for host, site in self.by_host.items() if site.subdomains]
+        self.prefixes = {f"https://{site.hosts[0]}/": site for site in self.sites if site.hosts}
+        self.plain = [(site.plain, site.canonical) for site in self.sites if site.plain]
+        self.uris = [(site.uri, site.canonical) for site in self.sites if site.uri]
+        self.account_domains = [site.account_domain for site in self.sites if site.account_domain]
+        self.by_path = [(site.post, site) for site in self.sites if site.post and not site.hosts]
+
+    def find(self, url: str) -> Site | None:
+        """Find the site of an address; null for one of the web at large."""
+        for prefix, site in self.prefixes.items():  # most addresses, which are canonical
+            if url.startswith(prefix):
+                return site
+        parts = urlsplit(url)
+        host = _read_host(parts)
+        if site_of_host := self.by_host.get(host):
+            return site_of_host
+        ending = f".{host.rstrip('.')}"
+        if domain := next((domain for domain in self.domains if ending.endswith(domain)), None):
+            return self.by_host[domain[1:]]
+        return next((site for post, site in self.by_path if post.fullmatch(parts.path)), None)
+
+
+def index_sites() -> SiteIndex:
+    return _index_sites(len(SITES.entries))
+
+
+@lru_cache(maxsize=1)
+def _index_sites(registered: int) -> SiteIndex:
+    del registered  # of what a plug-in registers later, the index is made anew
+    return SiteIndex()
+
+
+def name_platform(name: str | None) -> str | None:
+    """Return the platform that people call so; null for a name that no platform has."""
+    site = index_sites().by_name.get((name or "").strip().casefold())
+    return site.platform if site else None
+
+
+def is_restricted(platform: str | None) -> bool:
+    site = index_sites().by_name.get(platform or "")
+    return site is not None and site.restricted
+
+
+def restricted_platforms() -> frozenset[str]:
+    """Return the platforms whose terms let others pass on addresses of posts, but not the posts."""
+    return frozenset(site.platform for site in index_sites().sites if site.restricted)
+
+
+def identified_urls(identifier: Any, platform: str | None = None) -> Iterator[str]:
+    """Yield the addresses that an identifier alone may stand for, of one platform or of all."""
+    for site in index_sites().sites:
+        if site.by_identifier is None or platform not in (None, site.platform):
+            continue
+        if url := site.by_identifier(identifier):
+            yield url
 
 
 def canonical_url(candidate: object, *, fragment: bool = False) -> str | None:
@@ -59,13 +130,17 @@ def canonical_url(candidate: object, *, fragment: bool = False) -> str | None:
     text = candidate.strip() if isinstance(candidate, str) else ""
     if len(text) > MAX_LENGTH:
         return None
-    status = PLAIN_X.fullmatch(text)
-    if status:
-        return f"https://x.com/i/status/{status[1]}"
-    match = BLUESKY_URI.fullmatch(text)
-    address = _format_bluesky_url(match) if match else web_url(text)
+    index = index_sites()
+    for pattern, write in index.plain:
+        if (match := pattern.fullmatch(text)) and write:
+            return write(match)
+    address: str | None = None
+    for pattern, write in index.uris:
+        if (match := pattern.fullmatch(text)) and write:
+            address = write(match)
+    address = address or web_url(text)
     canonical = _normalize(address) if address else None
-    if canonical is None or not fragment or "#" not in text or platform_of(canonical) != "web":
+    if canonical is None or not fragment or "#" not in text or platform_of(canonical) != WEB:
         return canonical
     part = quote(text.partition("#")[2], safe=QUERY_CHARACTERS)
     return (
@@ -97,62 +172,30 @@ def web_url(text: str | None) -> str | None:
     return address if len(address) <= MAX_LENGTH else None
 
 
-def x_status_url(number: Any) -> str | None:
-    if isinstance(number, bool) or not isinstance(number, int | str):
-        return None
-    is_endless = isinstance(number, int) and not 0 <= number < 10**25
-    digits = "" if is_endless else str(number)
-    if not re.fullmatch(r"\d{1,25}", digits, re.ASCII):
-        return None
-    return f"https://x.com/i/status/{digits.lstrip('0') or '0'}"
-
-
-def reddit_url(submission: str, comment: str | None = None) -> str:
-    comment_path = "" if comment is None else f"/_/{comment}"
-    return f"https://www.reddit.com/comments/{submission}{comment_path}"
-
-
 @lru_cache(maxsize=64)  # called several times for one post
 def platform_of(url: str) -> str:
-    if url.startswith("https://x.com/"):  # most addresses, which are canonical
-        return "x"
-    parts = urlsplit(url)
-    host = _read_host(parts)
-    # X, a mirror of it, or a subdomain of one.
-    if any(f".{host.rstrip('.')}".endswith(f".{domain}") for domain in X_HOSTS | X_MIRRORS):
-        return "x"
-    other = "mastodon" if MASTODON_STATUS.fullmatch(parts.path) else "web"
-    return PLATFORM_BY_HOST.get(host, other)
-
-
-def is_x_name(platform: str | None) -> bool:
-    return (platform or "").strip().casefold() in X_NAMES
+    site = index_sites().find(url)
+    return site.platform if site else WEB
 
 
 def post_id_of(url: str) -> str:
-    if status := PLAIN_X.fullmatch(url):
-        return status[1]
-    pattern = POST_IDS.get(platform_of(url))
-    match = pattern.fullmatch(urlsplit(url).path) if pattern else None
+    index = index_sites()
+    for pattern, _ in index.plain:
+        if plain := pattern.fullmatch(url):
+            return plain[1]
+    site = index.find(url)
+    match = site.post.fullmatch(urlsplit(url).path) if site and site.post else None
     return next((group for group in reversed(match.groups()) if group), url) if match else url
 
 
 def _normalize(address: str) -> str:
     parts = urlsplit(address)
-    host = _read_host(parts)
-    if host in X_HOSTS | X_MIRRORS and (path_match := X_STATUS.fullmatch(parts.path)):
-        return f"https://x.com/i/status/{path_match[1]}"
-    if host == "bsky.app" and (path_match := BLUESKY_POST.fullmatch(parts.path)):
-        return _format_bluesky_url(path_match)
-    if host in REDDIT_HOSTS and (path_match := REDDIT_POST.fullmatch(parts.path)):
-        return reddit_url(path_match[1], path_match[2])
+    site = index_sites().by_host.get(_read_host(parts))
+    if site and site.post and site.canonical and (match := site.post.fullmatch(parts.path)):
+        return site.canonical(match)
     fields = parts.query.split("&")
     kept = [pair for pair in fields if not TRACKING.fullmatch(unquote(pair.split("=")[0]))]
     return urlunsplit((*parts[:3], "&".join(kept), ""))
-
-
-def _format_bluesky_url(post_match: re.Match[str]) -> str:
-    return f"https://bsky.app/profile/{post_match[1]}/post/{post_match[2]}"
 
 
 def _read_host(parts: SplitResult) -> str:

@@ -17,14 +17,12 @@ from echo_hf.errors import ConfigError
 # Of an image, wherever it comes from.
 MAX_IMAGE_PIXELS = 100_000_000
 MAX_IMAGE_BYTES = 64 * 1024 * 1024
-# Where posts may have been written, by their addresses; and whom we can ask, beside plug-ins.
-KNOWN_PLATFORMS = ("bluesky", "discord", "hackernews", "mastodon", "reddit", "web", "x")
-BUILT_IN_PLATFORMS = ("bluesky", "mastodon", "x")
+# Whom a search can ask, and where posts may have been written, by their addresses.
+PLATFORM_MODULES = ("echo_hf.collect.platforms",)
 PLATFORMS: Registry[Any, None] = Registry(
-    "platform",
-    "echo_hf.platforms",
-    {name: f"echo_hf.collect.platforms.{name}" for name in BUILT_IN_PLATFORMS},
+    "platform", "echo_hf.platforms", packages=PLATFORM_MODULES
 )
+SITES: Registry[Any, None] = Registry("platform", "echo_hf.sites", packages=PLATFORM_MODULES)
 
 
 Terms = Annotated[tuple[Words, ...], Field(min_length=1), AfterValidator(check_unequal)]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     PrivateAttr,
@@ -26,7 +27,18 @@ from echo_hf.config.checks import (
     Words,
     check_distinct,
     check_stand_in,
+    check_unequal,
+    match_pattern,
     read_yaml,
+)
+from echo_hf.config.rubrics import (
+    OVERALL,
+    RUBRICS,
+    TEXT_RENDERING,
+    Rubric,
+    Scale,
+    check_ends,
+    read_rubric,
 )
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.config.systems import (
@@ -223,9 +235,7 @@ def _resolve_path(options: Section, key: str, folder: Path) -> Section:
     return options.model_copy(update={key: str(place)}) if place.is_dir() else options
 
 
-Rubric = Literal["overall", "text_rendering"]
 ImageSize = Literal["published", "model_budget"]
-ScaleEnd = Annotated[float, Field(ge=-1000, le=1000)]
 MaxTokens = Annotated[StrictInt, Field(ge=16, le=65_536)]
 
 
@@ -254,15 +264,17 @@ class JudgeConfig(Section):
         stands_for: The paper's judge that it is, or stands in for.
         note: What is as published, and what is not.
         engine: Who answers: a kind of engine and its options, as under `engines`.
-        rubrics: What it rates by.
+        rubrics: What it rates by: `overall`, `text_rendering`, `reference`, or another rubric of
+            the config or of a plug-in.
         text_samples: What it rates by `text_rendering`: `applicable`, the samples that somebody
             said have text to render, or those of `text_to_image` while nobody was asked;
             `text_to_image`, that split; or `all`.
         mode: `text`: a free answer that ends with [[rating]]; `structured`: JSON with
             explanation and rating.
-        scale: Lowest and highest rating.
+        scale: Lowest and highest rating; null for those of each rubric.
         decimals: Whether ratings between whole numbers count.
-        prompt_file: Instructions of one's own, in place of those of `overall`.
+        prompt_file: Instructions of one's own, in place of those of `overall`; with front matter,
+            as a rubric has it, or without.
         pictures: How images are sent: `published`, with a short side of 512 pixels as JPEG, or
             `model_budget`, as they are, within the engine's own limits; null for that of the
             config's protocol.
@@ -280,10 +292,12 @@ class JudgeConfig(Section):
     stands_for: Words | None = None
     note: Statement | None = None
     engine: StoredEngine
-    rubrics: Annotated[tuple[Rubric, ...], Field(min_length=1)] = ("overall",)
+    rubrics: Annotated[tuple[Name, ...], Field(min_length=1), AfterValidator(check_unequal)] = (
+        OVERALL,
+    )
     text_samples: Literal["applicable", "text_to_image", "all"] = "applicable"
     mode: Literal["text", "structured"] = "text"
-    scale: tuple[ScaleEnd, ScaleEnd] = (1.0, 10.0)
+    scale: Annotated[Scale, AfterValidator(check_ends)] | None = None
     decimals: bool = False
     prompt_file: ReadablePath | None = None
     pictures: ImageSize | None = None
@@ -294,10 +308,9 @@ class JudgeConfig(Section):
 
     @model_validator(mode="after")
     def _check_scale(self) -> Self:
-        lowest, highest = self.scale
-        if lowest >= highest:
-            raise ValueError(f"scale is [{lowest:g}, {highest:g}]: expected the lowest first")
-        if not self.decimals and not (lowest.is_integer() and highest.is_integer()):
+        is_whole = self.decimals or all(end.is_integer() for end in self.scale or ())
+        if self.scale and not is_whole:
+            lowest, highest = self.scale
             raise ValueError(
                 f"scale is [{lowest:g}, {highest:g}]: expected whole numbers, or decimals: true"
             )
@@ -401,6 +414,19 @@ class MetricsOptions(Section):
         return self.model_copy(update=update)
 
 
+MODULE = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
+ModuleRule = match_pattern(MODULE, "the name of a module that can be imported, such as my_metrics")
+
+
+Modules = Annotated[tuple[Annotated[Words, ModuleRule], ...], AfterValidator(check_unequal)]
+
+
+class PluginModules(Section):
+    """The key of a config that is read before all others."""
+
+    plugins: Modules = ()
+
+
 class EvaluationBase(Section):
     """The part of a config that evaluates systems on a benchmark.
 
@@ -410,6 +436,8 @@ class EvaluationBase(Section):
             ECHO_HF_RUNS come first.
         systems: The systems under test: files of `eval_configs/systems`, or their content.
         judges: Who rates their outputs: files of `eval_configs/judges`, or their content.
+        rubrics: What judges may rate by, beside the rubrics that echo-hf and plug-ins bring:
+            Markdown files with front matter, or their content.
         applicability: Who says which metric fits which sample; null where nobody is asked.
         metrics: Options of the specialised metrics.
         analysis: How prompts, feedback and activity are analyzed.
@@ -418,6 +446,8 @@ class EvaluationBase(Section):
             moves no other: the `results.json` of a run, the folder of a release, or
             `ORGANISATION/NAME@TAG` on the Hub, with the same samples and judges; null for none.
         runner: Where engines and systems compute, and stages are called.
+        plugins: Modules of installed packages that register metrics, stages, platforms and more
+            when they are imported; what packages declare as entry points is there without a name.
     """
 
     name: Name
@@ -431,6 +461,8 @@ class EvaluationBase(Section):
     protocol: Literal["published", "corrected"] = "corrected"
     anchors: Words | None = None
     runner: RunnerOptions = RunnerOptions()
+    plugins: Modules = ()
+    rubrics: tuple[Rubric, ...] = ()
     _file: Path | None = PrivateAttr(None)
     _name: str = PrivateAttr("")
 
@@ -462,6 +494,28 @@ class EvaluationBase(Section):
     @classmethod
     def _check_names(cls, members: tuple[Any, ...]) -> Any:
         return check_distinct(members)
+
+    def find_rubric(self, name: str, place: str = "") -> Rubric:
+        """Return a rubric of this config, of echo-hf or of a plug-in."""
+        own = {rubric.name: rubric for rubric in self.rubrics}
+        if name in own:
+            return own[name]
+        if name not in (known := RUBRICS.list_names()):
+            raise ConfigError(unknown("rubric", name, sorted({*own, *known}), place))
+        return RUBRICS.find(name)
+
+    @model_validator(mode="after")
+    def _check_rubrics(self) -> Self:
+        if self.rubrics:
+            check_distinct(self.rubrics, RUBRICS.list_names())
+        for judge in self.judges:
+            for name in judge.rubrics:
+                if name not in (OVERALL, TEXT_RENDERING):  # which each config has
+                    try:
+                        self.find_rubric(name, f"judge {judge.name!r}")
+                    except ConfigError as error:
+                        raise ValueError(str(error)) from None
+        return self
 
     @model_validator(mode="after")
     def _check_shares(self) -> Self:
@@ -506,6 +560,7 @@ def load_named_files(data: Any, folder: Path) -> Any:
     """Replace the named files of systems, judges and references by their content."""
     data = load_shared(data, "systems", read_system, folder)
     data = load_shared(data, "judges", read_judge, folder)
+    data = load_shared(data, "rubrics", read_rubric, folder)
     analysis = data.get("analysis") if isinstance(data, dict) else None
     analysis = analysis if isinstance(analysis, dict) else {}
     references = analysis.get("references")

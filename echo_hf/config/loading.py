@@ -9,9 +9,10 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from echo_hf.config.checks import Statement, StoredEngine, first_error, format_value, read_yaml
-from echo_hf.config.collection import KNOWN_PLATFORMS, PLATFORMS, phase_dates
+from echo_hf.config.collection import PLATFORMS, SITES, phase_dates
 from echo_hf.config.evaluation import EvaluationBase, load_named_files
 from echo_hf.config.paper import PaperOptions, find_differences
+from echo_hf.config.plugins import load_plugins
 from echo_hf.config.runs import EXAMPLE_CONFIG, find_config_file
 from echo_hf.config.sections import (
     DEFAULT_ENGINE,
@@ -75,6 +76,7 @@ def load_config(config: Config | Path | str) -> Config:
         return config
     path = find_config_file(config)
     data = read_yaml(path, "config", EXAMPLE_CONFIG)
+    load_plugins(data, path)
     folder = path.resolve().parent
     parsed = parse_config(load_named_files(data, folder), str(path))
     return resolve_paths(parsed, folder).read_from(path)
@@ -95,9 +97,10 @@ def parse_config(data: Any, place: str) -> Config:
     except ValidationError as error:
         raise ConfigError(first_error(error, place, Config)) from None
     _check_searches(config, place)
+    platforms = sorted({*SITES.list_names(), "web"}) if config.rights else []
     for platform in config.rights:
-        if platform not in KNOWN_PLATFORMS:
-            raise ConfigError(unknown("platform", platform, KNOWN_PLATFORMS, f"{place}: rights"))
+        if platform not in platforms:
+            raise ConfigError(unknown("platform", platform, platforms, f"{place}: rights"))
     config = _set_engines(config)
     for stage, options in config.stages:
         if isinstance(options, ModelStageOptions) and options.engine not in config.engines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +19,7 @@ RUNS_VARIABLE = "ECHO_HF_RUNS"
 RUNS_FOLDER = "runs"
 CONFIG_FILE = "config.yaml"  # the one that a run has kept
 ORIGIN_FILE = "origin.json"  # the file that it was read from
+MAX_ORIGIN_BYTES = 1 << 20
 RELEASE_FOLDER = "release"
 # What a run of an older version has in place of that file.
 OLD_RUN_FILES = ("stages", "answers.sqlite", "outputs.parquet", "ratings.parquet", "results.json")
@@ -84,10 +86,26 @@ def _is_dumped(config: Path) -> bool:
         return False
 
 
+def find_kept_run(path: Path) -> Path | None:
+    """Return the run folder that has kept this file as its config; null for a user's own."""
+    return path.parent if path.name == CONFIG_FILE and is_run(path.parent) else None
+
+
 def find_run_of_config(config: EvaluationBase) -> Path | None:
     """Return the run folder that holds this config; null for a user's own config."""
-    file = config.file
-    return file.parent if file and file.name == CONFIG_FILE and is_run(file.parent) else None
+    return config.file and find_kept_run(config.file)
+
+
+def read_origin(run: Path) -> Path | None:
+    """Read from which file the config of a run is; null where that is unknown."""
+    try:
+        record = json.loads(read_regular(run / ORIGIN_FILE, max_bytes=MAX_ORIGIN_BYTES))
+        place = Path(record["config"])
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
+        return None
+    shipped = shipped_configs()
+    start = shipped.parent if place.parts[:1] == (shipped.name,) else run
+    return (start / place).resolve()
 
 
 def find_config_file(place: Path | str) -> Path:

@@ -18,6 +18,7 @@ from phonenumbers import Leniency, PhoneNumberMatcher
 from stdnum import iban, luhn
 
 from echo_hf._infra.atomic import find_complete
+from echo_hf.collect.urls import SiteIndex, index_sites
 from echo_hf.config.checks import KEY_FORM
 from echo_hf.samples.extract import MAX_PROMPT
 
@@ -28,13 +29,13 @@ PersonalDataSpan = tuple[int, int, str]
 ADDRESS_RUN = re.compile(r"(?<![\w.+-])[\w.+-]*+(?:[.+-]*@\w(?:[\w.-]*\w)?)+", re.ASCII)
 # X, Instagram (dots), Bluesky (a host name), Mastodon (a host name after a second "@").
 ACCOUNT_NAME = re.compile(r"(?:\w[\w-]*(?:\.\w[\w-]*)+|\w+)(?:@\w[\w-]*(?:\.\w[\w-]*)*)*", re.ASCII)
-# Hosts whose addresses hold an account, what may stand between the two, and names of their pages.
+# Hosts beside those of platforms whose addresses hold an account, what may stand between the two,
+# and names of their pages.
 ACCOUNT_HOSTS = (
-    r"(?:x|twitter|fxtwitter|vxtwitter|fixupx|xcancel|instagram|facebook|fb|github|linkedin"
-    r"|deviantart|threads|tiktok|artstation|patreon|flickr|youtube|snapchat|vk|weibo"
-    r"|soundcloud|ko-fi|civitai|reddit|onlyfans|gitlab)\.com"
-    r"|(?:threads|behance|pixiv)\.net|nitter(?:\.[\w-]+)+|(?:t|telegram|ig)\.me|instagr\.am"
-    r"|pinterest(?:\.[a-z]{2,3}){1,2}|linktr\.ee|twitch\.tv|huggingface\.co|bsky\.app"
+    r"(?:instagram|facebook|fb|github|linkedin|deviantart|threads|tiktok|artstation|patreon"
+    r"|flickr|youtube|snapchat|vk|weibo|soundcloud|ko-fi|civitai|onlyfans|gitlab)\.com"
+    r"|(?:threads|behance|pixiv)\.net|(?:t|telegram|ig)\.me|instagr\.am"
+    r"|pinterest(?:\.[a-z]{2,3}){1,2}|linktr\.ee|twitch\.tv|huggingface\.co"
 )
 BETWEEN = r"(?:(?:in|user|users|profile|people|photos|add|stories|en|s|c|u|n)/|profile\.php\?id=)"
 SITE_PAGES = (
@@ -44,14 +45,7 @@ SITE_PAGES = (
     r"|results|s|school|search|settings|share|shorts|spaces|status|stories|tags?|topics|trending|tv"
     r"|videos?|watch|users?|people|profile|profile\.php|photos|add|in|en|u|n)"
 )
-IN_URL = re.compile(
-    r"(?<!\w)u/(?P<reddit>[\w-]{3,20})(?![\w-])"
-    rf"|\b(?:{ACCOUNT_HOSTS})/{BETWEEN}{{0,2}}(?!{SITE_PAGES}(?![\w.-]))(?P<profile>\w(?:[\w.:%-]*\w)?)"
-    r"|(?<![\w.@-])(?!(?:www|m)\.)"
-    r"(?P<host>[\w-]+\.(?:bsky\.social|(?:deviantart|tumblr|artstation|substack)\.com))(?![\w-])",
-    re.ASCII | re.IGNORECASE,
-)
-SUBDOMAIN = re.compile(r"\.(?:bsky\.|deviantart\.|tumblr\.|artstation\.|substack\.)", re.IGNORECASE)
+ACCOUNT_DOMAINS = r"(?:deviantart|tumblr|artstation|substack)\.com"
 # Old names of Discord; words such as "issue" before a number are no names.
 NUMBERED_ACCOUNT = re.compile(r"(?<![\w.#/&-])(?P<name>\w[\w.]{1,31})#\d{4}(?![\w#])")
 NO_ACCOUNT = re.compile(
@@ -176,18 +170,51 @@ def find_accounts(
     for numbered in NUMBERED_ACCOUNT.finditer(text) if "#" in text else ():
         if not NO_ACCOUNT.fullmatch(numbered["name"]) and _is_person(numbered["name"], products):
             yield *numbered.span(), "handle"
-    for url in IN_URL.finditer(text) if "/" in text or SUBDOMAIN.search(text) else ():
+    may_name_account = "/" in text or has_account_domain(text)
+    for url in _compile_addresses(index_sites()).finditer(text) if may_name_account else ():
         group = str(url.lastgroup)
         if _is_person(url[group], products):
             yield url.start(0 if group == "reddit" else group), url.end(group), "handle"
 
 
+def has_account_domain(text: str) -> bool:
+    """Return whether a text may name an account by a domain of its own."""
+    return _compile_domains(index_sites()).search(text) is not None
+
+
+@lru_cache(maxsize=1)
+def _compile_domains(index: SiteIndex) -> re.Pattern[str]:
+    return re.compile(rf"\.(?:{_join_domains(index)})", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1)
+def _compile_addresses(index: SiteIndex) -> re.Pattern[str]:
+    """Return the pattern of addresses that hold an account, on all sites."""
+    hosts = "|".join([ACCOUNT_HOSTS, *filter(None, (site.account_hosts for site in index.sites))])
+    return re.compile(
+        r"(?<!\w)u/(?P<reddit>[\w-]{3,20})(?![\w-])"
+        rf"|\b(?:{hosts})/{BETWEEN}{{0,2}}(?!{SITE_PAGES}(?![\w.-]))(?P<profile>\w(?:[\w.:%-]*\w)?)"
+        rf"|(?<![\w.@-])(?!(?:www|m)\.)(?P<host>[\w-]+\.(?:{_join_domains(index)}))(?![\w-])",
+        re.ASCII | re.IGNORECASE,
+    )
+
+
+def _join_domains(index: SiteIndex) -> str:
+    return "|".join([ACCOUNT_DOMAINS, *map(re.escape, index.account_domains)])
+
+
 def collect_names(authors: Iterable[str | None], shortest_word: int = MIN_WORD) -> frozenset[str]:
     """Return the names of authors as people write them without `@`, if they are no common words."""
+    domains = index_sites().account_domains
     names = (name.strip().removeprefix("@").partition("@")[0].lower() for name in authors if name)
+
+    def remove_domain(name: str) -> str:
+        ending = next((f".{domain}" for domain in domains if name.endswith(f".{domain}")), "")
+        return name.removesuffix(ending)
+
     return frozenset(
         name
-        for name in (name.removesuffix(".bsky.social") for name in names)
+        for name in map(remove_domain, names)
         if name.isascii()  # `to_ascii` cannot tell letters of other alphabets apart
         and len(name) >= (shortest_word if name.isalpha() else MIN_NAME)
         and any(map(str.isalpha, name))

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import List, Value
 
-from echo_hf.collect.urls import platform_of
+from echo_hf.collect.urls import index_sites
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
 from echo_hf.curate.decisions import sample_images
@@ -57,7 +57,6 @@ AUTHOR_LENGTH = 16  # 64 bits: of a million authors two collide with a chance of
 FINGERPRINT_CHARACTERS = 8
 SEPARATOR = "\x1f"
 # Platforms of many servers, where an account is a name and a server.
-FEDERATED = frozenset({"mastodon", "web"})
 LIBRARIES = ("linkify-it-py", "phonenumbers", "python-stdnum")
 MASK_NOTICES = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
 REMOVED_NOTICES = {kind: Notice[f"REMOVED_{kind.name}"] for kind in MetadataKind}
@@ -115,11 +114,11 @@ class AuthorKey:
 def normalize_account(url: str, name: str | None) -> str | None:
     """Return an account in one spelling, with its platform or, where there are many, its server."""
     plain = unicodedata.normalize("NFKC", name or "").strip().removeprefix("@").casefold()
-    platform = platform_of(url)
-    if platform in FEDERATED:
-        plain, _, server = plain.partition("@")
-        platform = server or urlsplit(url).netloc
-    return f"{platform}{SEPARATOR}{plain}" if plain else None
+    site = index_sites().find(url)
+    if site is not None and not site.federated:
+        return f"{site.platform}{SEPARATOR}{plain}" if plain else None
+    plain, _, server = plain.partition("@")
+    return f"{server or urlsplit(url).netloc}{SEPARATOR}{plain}" if plain else None
 
 
 @dataclass(frozen=True)

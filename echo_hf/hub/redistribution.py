@@ -17,7 +17,7 @@ import pyarrow as pa
 from datasets import Dataset
 
 from echo_hf._infra.atomic import check_replaceable
-from echo_hf.collect.urls import platform_of
+from echo_hf.collect.urls import platform_of, restricted_platforms
 from echo_hf.curate.provenance import OUTPUT, SCREENSHOT, prompt_source, remove_quotes
 from echo_hf.errors import ImageError, ReleaseError, SpanError
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
@@ -49,8 +49,6 @@ from echo_hf.reasons import LeftOut
 from echo_hf.samples.spans import repeats_source, text_digest
 from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, Row
 
-# Platforms whose terms let others pass on the addresses of posts, but not the posts.
-RESTRICTED_PLATFORMS = frozenset({"x"})
 # What may repeat the words of a post: said by a system, its server or a judge who saw them.
 QUOTING_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "outputs": ("text", "revised_prompt", "code"),
@@ -62,12 +60,12 @@ QUOTING_COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 def find_restricted(urls: Iterable[str | None], rights: Collection[str] = ()) -> list[str]:
     platforms = {platform_of(url) for url in urls if url}
-    return sorted((platforms & RESTRICTED_PLATFORMS) - set(rights))
+    return sorted((platforms & restricted_platforms()) - set(rights))
 
 
 def has_no_restrictions(rights: Collection[str]) -> bool:
     """Return whether a right is stated to the posts of every restricted platform."""
-    return set(rights) >= RESTRICTED_PLATFORMS
+    return set(rights) >= restricted_platforms()
 
 
 def iterate_post_urls(sample: Row) -> Iterator[str | None]:

@@ -25,7 +25,6 @@ from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import RequestKey, describe_problem
 from echo_hf.hub.manifest import catch_read_errors
-from echo_hf.hub.redistribution import RESTRICTED_PLATFORMS
 from echo_hf.hub.release import config_files, read_release, verify_release
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.run_folder import RunFolder
@@ -140,7 +139,7 @@ def write_responses(
     store: Store,
     posts: Dataset,
     *,
-    restricted: frozenset[str] = RESTRICTED_PLATFORMS,
+    restricted: frozenset[str],
 ) -> ResponseCounts:
     """Write each stored answer once, sorted by key; there may be millions of requests."""
     table = arrow_rows(posts, ["url", "platform"])

@@ -23,18 +23,18 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.text import one_line
 from echo_hf.config.evaluation import JudgeConfig
+from echo_hf.config.rubrics import OVERALL, Scale
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging import judge as judging
 from echo_hf.judging.board import FAILED_AUDIT
 from echo_hf.judging.rate import (
-    OVERALL,
     TO_RATE,
     OutputsToRate,
     build_task_row,
     compute_random_key,
+    get_scale,
     make_task_filter,
-    sees_inputs,
     to_dataset,
 )
 from echo_hf.judging.results import FailedAudits
@@ -113,9 +113,9 @@ def audit(
 
     def build_questions(sent: judging.SentImages) -> Iterator[JudgeTask]:
         for judge in chosen:
-            judging.check_scale(judge, config.protocol)
             # The rubric of the win rates, if the judge has it.
-            rubric = OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
+            name = OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
+            rubric = judging.find_rubric(config, judge, name)
             fits = make_task_filter(judge, rubric, applicability)
             pairs = _draw(outputs, [task for task in outputs.tasks if fits(task)], samples)
             if not pairs:
@@ -124,11 +124,12 @@ def audit(
                     f"{str(folder.root)!r}: run `echo-hf generate` first"
                 )
             first = ROUND_STEP * numbers.get(judge.name, 0)
-            honeypots = _make_honeypots(pairs, folder.images, first, inputs=sees_inputs(rubric))
+            honeypots = _make_honeypots(pairs, folder.images, first, inputs=rubric.sees_inputs)
+            scales[judge.name] = get_scale(judge, rubric)
             rows = to_dataset(TO_RATE, honeypots)
             yield judging.rating_question(judge, rubric, config.protocol, rows, sent)
 
-    by_name = {judge.name: judge for judge in chosen}
+    by_name, scales = {judge.name: judge for judge in chosen}, dict[str, Scale]()
 
     def write(root: Path, judged: JudgeRows, _: Collection[str]) -> Path:
         if judged.rows.num_rows:  # an earlier audit stays where no answer came
@@ -136,7 +137,8 @@ def audit(
             # A resumed round takes the place of its earlier state.
             earlier_rounds = audits.get(name, {}).get("rounds", ())
             rounds = add_round(earlier_rounds, numbers.get(name, 0), judged)
-            audits[name] = {**build_audit(by_name[name], judged, ratings), "rounds": rounds}
+            audit = build_audit(by_name[name], scales[name], judged, ratings)
+            audits[name] = {**audit, "rounds": rounds}
             write_json(root / AUDIT_FILE, {"judges": audits})
         return root / AUDIT_FILE
 
@@ -196,7 +198,9 @@ def _make_honeypots(
             }
 
 
-def build_audit(judge: JudgeConfig, judged: JudgeRows, ratings: pa.Table | None) -> dict[str, Any]:
+def build_audit(
+    judge: JudgeConfig, scale: Scale, judged: JudgeRows, ratings: pa.Table | None
+) -> dict[str, Any]:
     """Summarize a judge's ratings of honeypots, and how it uses its scale in the run."""
     rows, by_honeypot = judged.rows.to_pylist(), dict[str, dict[str, float]]()
     for row in rows:
@@ -204,7 +208,7 @@ def build_audit(judge: JudgeConfig, judged: JudgeRows, ratings: pa.Table | None)
             by_honeypot.setdefault(row["system"], {})[row["sample_id"]] = row["rating"]
     real, renamed = by_honeypot.get(Honeypot.REAL, {}), by_honeypot.get(Honeypot.RENAMED, {})
     gaps = [abs(rating - real[name]) for name, rating in renamed.items() if name in real]
-    checks, (lowest, highest) = {}, judge.scale
+    checks, (lowest, highest) = {}, scale
     for honeypot, rule in RULES.items():
         rated, reason = list(by_honeypot.get(honeypot, {}).items()), None
         width = rule["margin"] * (highest - lowest)
@@ -229,7 +233,7 @@ def build_audit(judge: JudgeConfig, judged: JudgeRows, ratings: pa.Table | None)
         }
     return {
         "rubric": judged.rubric,
-        "scale": list(judge.scale),
+        "scale": list(scale),
         "digest": judged.digest,
         "outcomes": dict(judged.outcomes),
         "mean_of_real_outputs": fmean(real.values()) if real else None,
@@ -240,7 +244,7 @@ def build_audit(judge: JudgeConfig, judged: JudgeRows, ratings: pa.Table | None)
             "deviation": math.sqrt(fmean(gap * gap / 2 for gap in gaps)) if gaps else None,
             "largest": max(gaps, default=None),
         },
-        "scale_use": scale_use(judge, judged.rubric, ratings),
+        "scale_use": scale_use(judge, scale, judged.rubric, ratings),
         "failed": [name for name, check in checks.items() if check["passed"] is False],
     }
 
@@ -283,7 +287,9 @@ def find_drift(rounds: Sequence[Row]) -> dict[str, Any] | None:
     }
 
 
-def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict[str, Any] | None:
+def scale_use(
+    judge: JudgeConfig, scale: Scale, rubric: str, ratings: pa.Table | None
+) -> dict[str, Any] | None:
     """Describe how a judge uses its scale in the run's ratings; null where it has given none."""
     if ratings is None:
         return None
@@ -299,7 +305,7 @@ def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict
     known_verdicts = verdicts[~np.isnan(verdicts)]
     return {
         "ratings": len(values),
-        "at_ceiling": float(np.mean(values >= judge.scale[1])) if has_ratings else None,
+        "at_ceiling": float(np.mean(values >= scale[1])) if has_ratings else None,
         "levels": len(counts),
         "entropy": abs(float(np.sum(shares * np.log2(shares)))) if has_ratings else None,
         "pairs": len(known_verdicts),

@@ -24,10 +24,11 @@ from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.renamed import make_module_getattr
 from echo_hf._infra.text import one_line
 from echo_hf.config.checks import ANSWERED_BY, IMPORTED, ModelIdentity, Section, Words
+from echo_hf.config.rubrics import OVERALL
 from echo_hf.errors import ConfigError, ImageError, RunError
 from echo_hf.images.embedded import read_embedded
 from echo_hf.images.store import check_image
-from echo_hf.judging.rate import OVERALL, PROVENANCE_STAGE
+from echo_hf.judging.rate import PROVENANCE_STAGE
 from echo_hf.judging.session import lock_judging, write_table
 from echo_hf.reasons import IgnoredRating, NotImported, Outcome, Reason, Unrated
 from echo_hf.systems.base import Task

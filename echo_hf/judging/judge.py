@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from pathlib import Path
-from typing import TypedDict, Unpack, get_args
+from typing import TypedDict, Unpack
 
 import pyarrow as pa
 from datasets import Dataset
@@ -20,9 +20,9 @@ from echo_hf.config.evaluation import (
     EvaluationBase,
     ImageSize,
     JudgeConfig,
-    Rubric,
     shipped_judges,
 )
+from echo_hf.config.rubrics import OVERALL, PUBLISHED_SCALE, Rubric
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.memory import check_gpu_memory
@@ -55,7 +55,6 @@ from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 
-RUBRICS: tuple[str, ...] = get_args(Rubric)
 APPLICABILITY = "applicability"
 SUGGESTED_SHARE = 0.2  # the share in a plan where no judge has one in the config
 # Measured on 179 samples and eight systems, which three judges rated: the standard deviation of a
@@ -124,30 +123,48 @@ def read_outputs_to_rate(run: EvaluationRun, limit: int | None = None) -> Output
 def rating_questions(
     config: EvaluationBase,
     judges: Sequence[JudgeConfig],
-    rubrics: Sequence[str],
+    rubrics: Sequence[str] | None,
     to_rate: OutputsToRate,
     applicability: pa.Table | None,
     sent: SentImages,
 ) -> Iterator[JudgeTask]:
     """Build a question for each judge and each of its rubrics, in the order of the config."""
     for judge in judges:
-        check_scale(judge, config.protocol)
-        for rubric in (name for name in judge.rubrics if name in rubrics):
+        for name in judge.rubrics:
+            if rubrics is not None and name not in rubrics:
+                continue
+            rubric = find_rubric(config, judge, name)
             rows = to_rate.build_rows(judge, rate.make_task_filter(judge, rubric, applicability))
             yield rating_question(judge, rubric, config.protocol, rows, sent)
 
 
+def find_rubric(config: EvaluationBase, judge: JudgeConfig, name: str) -> Rubric:
+    """Return a rubric as a judge has it; refuse a scale that the published protocol misreads."""
+    rubric = rate.adapt_rubric(judge, config.find_rubric(name, f"judge {judge.name!r}"))
+    scale = rate.get_scale(judge, rubric)
+    plain = scale == PUBLISHED_SCALE and not judge.decimals
+    is_misread = config.protocol == "published" and judge.mode == "text" and not plain
+    if is_misread and rubric.answer == "rating":
+        lowest, highest = scale
+        raise ConfigError(
+            f"judge {judge.name!r} rates from {lowest:g} to {highest:g}"
+            f"{' with decimals' if judge.decimals else ''}, and protocol 'published' reads whole "
+            "numbers from 1 to 10: give it that scale, or write protocol: corrected"
+        )
+    return rubric
+
+
 def rating_question(
-    judge: JudgeConfig, rubric: str, protocol: ProtocolName, rows: Dataset, sent: SentImages
+    judge: JudgeConfig, rubric: Rubric, protocol: ProtocolName, rows: Dataset, sent: SentImages
 ) -> JudgeTask:
     size = _choose_size(judge, protocol)
     chosen = rows.select([index for index, spared in enumerate(rows["spared"]) if not spared])
     digests = list(chosen["output"])
-    if rate.sees_inputs(rubric):
+    if rubric.sees_inputs:
         digests += [digest for row in chosen["inputs"] for digest in row]
     images = sent.load(digests, size)
-    prompt = rate.fill_rubric_prompt(judge, rubric)
-    return JudgeTask(judge.name, rubric, Rate(judge, size, images, rubric, prompt, protocol), rows)
+    stage = Rate(judge, size, images, rubric.name, rubric, protocol)
+    return JudgeTask(judge.name, rubric.name, stage, rows)
 
 
 def applicability_question(
@@ -156,18 +173,6 @@ def applicability_question(
     digests = (image.sha256 for task in tasks for image in task.inputs)
     stage = Applicability(options, sent.load(digests, "model_budget"))
     return JudgeTask(APPLICABILITY, APPLICABILITY, stage, build_applicability_rows(tasks))
-
-
-def check_scale(judge: JudgeConfig, protocol: ProtocolName) -> None:
-    """Refuse a judge whose ratings the published protocol would misread."""
-    plain = judge.scale == rate.PUBLISHED_SCALE and not judge.decimals
-    if protocol == "published" and judge.mode == "text" and not plain:
-        lowest, highest = judge.scale
-        raise ConfigError(
-            f"judge {judge.name!r} rates from {lowest:g} to {highest:g}"
-            f"{' with decimals' if judge.decimals else ''}, and protocol 'published' reads whole "
-            "numbers from 1 to 10: give it that scale, or write protocol: corrected"
-        )
 
 
 def _choose_size(judge: JudgeConfig, protocol: ProtocolName) -> ImageSize:
@@ -186,11 +191,12 @@ def judge(
     """Let judges rate the outputs of a run; stored answers are not asked for again."""
     run = EvaluationRun.from_config(config, runs)
     config = run.config
-    chosen, selected = choose_judges(config, judges), rubrics or RUBRICS
-    for name in selected:
-        if name not in RUBRICS:
-            raise ConfigError(unknown("rubric", name, RUBRICS, "--rubric"))
-    if {rubric for judge in chosen for rubric in judge.rubrics}.isdisjoint(selected):
+    chosen = choose_judges(config, judges)
+    for name in rubrics or ():
+        config.find_rubric(name, "--rubric")
+    asked_rubrics = dict.fromkeys(rubric for judge in chosen for rubric in judge.rubrics)
+    selected = list(rubrics or asked_rubrics)
+    if asked_rubrics.keys().isdisjoint(selected):
         raise ConfigError(
             f"none of the judges rates by {', '.join(map(repr, selected))}: add it to `rubrics` of "
             f"one, such as rubrics: [overall, {selected[0]}]"
@@ -203,8 +209,8 @@ def judge(
         return rating_questions(config, chosen, selected, outputs, fits, sent)
 
     result = run_judges(folder, engines, build_questions, write, outputs, config.runner, **limits)
-    rating_judges = [judge for judge in chosen if rate.OVERALL in judge.rubrics]
-    if rate.OVERALL not in selected:
+    rating_judges = [judge for judge in chosen if OVERALL in judge.rubrics]
+    if OVERALL not in selected:
         rating_judges = []
     is_plan = limits.get("dry_run") and config.protocol == "corrected"
     if not is_plan or all(judge.share < 1 for judge in rating_judges):
@@ -214,7 +220,7 @@ def judge(
         others = [judge.model_copy(update={"share": shares[judge.name]}) for judge in rating_judges]
 
         def share_questions(_: SentImages) -> Iterator[JudgeTask]:
-            return rating_questions(config, others, [rate.OVERALL], outputs, None, sent)
+            return rating_questions(config, others, [OVERALL], outputs, None, sent)
 
         return run_judges(folder, engines, share_questions, write, outputs, dry_run=True).plans
 

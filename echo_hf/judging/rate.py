@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import repeat
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import pyarrow as pa
 from datasets import Dataset
@@ -24,13 +24,21 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from echo_hf._infra.bootstrap import MIN_SAMPLES
 from echo_hf.config.checks import ANSWERED_BY
 from echo_hf.config.evaluation import ImageSize, JudgeConfig
+from echo_hf.config.rubrics import (
+    OVERALL,
+    PUBLISHED_SCALE,
+    Rubric,
+    Scale,
+    parse_rubric,
+    read_instructions,
+)
+from echo_hf.config.rubrics import TEXT_RENDERING as TEXT
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.errors import ConfigError, ImageError
 from echo_hf.hub.run_tables import find_left_out_reasons
 from echo_hf.images.loader import BadImageError, open_image
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.verdicts import read_rating
-from echo_hf.metrics import TEXT_RENDERING as TEXT
+from echo_hf.judging.verdicts import read_rating, read_yes_no
 from echo_hf.pipeline.answer_store import compute_request_keys
 from echo_hf.pipeline.answers import Failure, RawText, StoredAnswers
 from echo_hf.pipeline.stage import ModelStage, StageRows, assign_to_row, row_keys
@@ -43,8 +51,8 @@ from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, R
 
 ValueT = TypeVar("ValueT")
 
-OVERALL = "overall"
 TEXT_TO_IMAGE = "text_to_image"
+YES_NO = {"yes": 1.0, "no": 0.0}  # as ratings
 
 SAMPLE_COLUMNS = {
     "sample_digest": Column(STRING, "`sample_digest` of the sample"),
@@ -159,20 +167,19 @@ def read_flags(applicability: pa.Table | None, metric: str) -> dict[str, bool | 
     return dict(zip(*columns, strict=True))
 
 
-def sees_inputs(rubric: str) -> bool:
-    """Return whether a judge is shown the inputs as well; text is read in the output alone."""
-    return rubric != TEXT
-
-
 def make_task_filter(
-    judge: JudgeConfig, rubric: str, applicability: pa.Table | None
+    judge: JudgeConfig, rubric: Rubric, applicability: pa.Table | None
 ) -> Callable[[Task], bool]:
-    if rubric != TEXT or judge.text_samples == "all":
+    """Return what tells the samples that a rubric fits: flags where somebody said so, or splits."""
+    is_text = rubric.name == TEXT
+    if not (rubric.splits or rubric.question) or (is_text and judge.text_samples == "all"):
         return lambda _: True
-    flags = read_flags(applicability, TEXT) if judge.text_samples == "applicable" else {}
+    flags = read_flags(applicability, rubric.name)
+    if is_text and judge.text_samples != "applicable":
+        flags = {}
     if any(flag is not None for flag in flags.values()):
         return lambda task: bool(flags.get(task.sample_id))
-    return lambda task: task.split == TEXT_TO_IMAGE
+    return lambda task: not rubric.splits or task.split in rubric.splits
 
 
 SHORT_SIDE_PIXELS = 512
@@ -218,13 +225,34 @@ def resize_as_published(image: bytes | Path) -> bytes:
     return sink.getvalue()
 
 
-FORM_PLACEHOLDER = "$form"
-MAX_PROMPT_CHARACTERS = 100_000
+def get_scale(judge: JudgeConfig, rubric: Rubric) -> Scale:
+    return judge.scale or rubric.scale or PUBLISHED_SCALE
 
 
-def fill_rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
-    """Return the instructions for rating one output, from the judge's own file if it has one."""
-    lowest, highest = judge.scale
+def adapt_rubric(judge: JudgeConfig, rubric: Rubric) -> Rubric:
+    """Return a rubric as a judge has it: with the instructions of its own file, if it has one."""
+    if judge.prompt_file is None or rubric.name != OVERALL:
+        return rubric
+    try:
+        text = read_instructions(judge.prompt_file)
+        own = parse_rubric(text, str(judge.prompt_file), rubric.model_dump(exclude_none=True))
+    except ConfigError as error:
+        raise ConfigError(f"judge {judge.name!r}: prompt_file {error}") from None
+    if (own.name, own.answer) != (OVERALL, rubric.answer):
+        raise ConfigError(
+            f"judge {judge.name!r}: prompt_file {str(judge.prompt_file)!r} is of name {own.name!r} "
+            f"and answer {own.answer!r}: it stands for {OVERALL!r}, by which systems are compared; "
+            "expected answer: rating, or the file under rubrics of the config"
+        )
+    return own
+
+
+def fill_rubric_prompt(judge: JudgeConfig, rubric: Rubric) -> Prompt:
+    """Return the instructions for assessing one output, with the form of the answer."""
+    if rubric.answer == "yes_no":
+        form = fill_prompt(f"judging/yes_no_{judge.mode}", {}).text
+        return Prompt(rubric.name, rubric.fill_form(form))
+    lowest, highest = get_scale(judge, rubric)
     fields = {
         "number": "a number, decimals allowed," if judge.decimals else "a whole number",
         "lowest": f"{lowest:g}",
@@ -232,18 +260,7 @@ def fill_rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
         "example": f"{math.floor((lowest + highest) / 2):g}",
     }
     form = fill_prompt(f"judging/rating_{judge.mode}", fields).text
-    if judge.prompt_file is None or rubric != OVERALL:
-        return Prompt(rubric, fill_prompt(f"judging/{rubric}", {"form": form}).text)
-    try:
-        text = judge.prompt_file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        text = ""
-    if not text or len(text) > MAX_PROMPT_CHARACTERS:
-        raise ConfigError(
-            f"judge {judge.name!r}: prompt_file {str(judge.prompt_file)!r} cannot be used: "
-            f"expected a text file of 1 to {MAX_PROMPT_CHARACTERS:,} characters in UTF-8"
-        )
-    return Prompt(rubric, text.replace(FORM_PLACEHOLDER, form))
+    return Prompt(rubric.name, rubric.fill_form(form))
 
 
 PROVENANCE_STAGE = "judge"  # key of a provenance
@@ -377,9 +394,6 @@ def read_verdict(
     return fields[field], fields["explanation"]
 
 
-PUBLISHED_SCALE = (1.0, 10.0)
-
-
 class RatingAnswer(BaseModel):
     """A judge's reasons, and its rating after them, so that it reasons first."""
 
@@ -399,6 +413,22 @@ def create_rating_schema(
     explanation: Any = make_explanation_type(max_tokens)
     fields: dict[str, Any] = {"explanation": (explanation, ...), "rating": (rating, ...)}
     return create_model("RatingAnswer", __base__=RatingAnswer, **fields)
+
+
+class YesNoAnswer(BaseModel):
+    """A judge's reasons, and its yes or no after them."""
+
+    model_config = ConfigDict(extra="ignore")
+    keyed_lengths: ClassVar[Mapping[str, int]] = {"explanation": MAX_EXPLANATION}
+
+    explanation: Explanation
+    answer: Literal["yes", "no"]
+
+
+@lru_cache(maxsize=16)
+def create_yes_no_schema(max_tokens: int) -> type[YesNoAnswer]:
+    fields: dict[str, Any] = {"explanation": (make_explanation_type(max_tokens), ...)}
+    return create_model("YesNoAnswer", __base__=YesNoAnswer, **fields)
 
 
 def make_explanation_type(max_tokens: int) -> Any:
@@ -421,22 +451,30 @@ class Rate(JudgingStage):
     field: ClassVar[str] = "rating"
 
     rubric: str
-    instructions: Prompt = dataclasses.field(metadata={"digest": False})
+    definition: Rubric = dataclasses.field(metadata={"digest": False})
     protocol: ProtocolName
 
     @property
     def prompt(self) -> Prompt:
-        return self.instructions
+        return fill_rubric_prompt(self.judge, self.definition)
+
+    @property
+    def scale(self) -> Scale:
+        return (0.0, 1.0) if self.is_yes_no else get_scale(self.judge, self.definition)
+
+    @property
+    def is_yes_no(self) -> bool:
+        return self.definition.answer == "yes_no"
 
     def describe(self) -> dict[str, Any]:
         """Describe what decides a rating."""
         described = super().describe()
-        scale = [*self.judge.scale, self.judge.decimals]
+        scale = [*self.scale, self.judge.decimals and not self.is_yes_no]
         return {**described, "asked": {**described["asked"], "scale": scale}}
 
     def _build_question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
         task, inputs = {"prompt": row["prompt"]}, list[str]()
-        if sees_inputs(self.rubric):
+        if self.definition.sees_inputs:
             inputs = row["inputs"]
             task["inputs"] = len(inputs)
         # Outputs of a sample share this beginning, which engines then compute only once.
@@ -445,14 +483,16 @@ class Rate(JudgingStage):
         return parts, {**task, "rubric": self.rubric, "output": row["output"]}
 
     def _get_answer_schema(self) -> type[BaseModel]:
-        return create_rating_schema(*self.judge.scale, self.judge.decimals, self.judge.max_tokens)
+        if self.is_yes_no:
+            return create_yes_no_schema(self.judge.max_tokens)
+        return create_rating_schema(*self.scale, self.judge.decimals, self.judge.max_tokens)
 
     def _build_provenance(self, row: Row) -> dict[str, Any]:
         parts, _ = self._build_question(row)
         images = (self.images.get(part) for part in parts if isinstance(part, str))
         *inputs, output = [image and image.sha256 for image in images]
         sent = {"as": self.how, "inputs": inputs, "output": output}
-        return {"protocol": self.protocol, "scale": list(self.judge.scale), "shown": sent}
+        return {"protocol": self.protocol, "scale": list(self.scale), "shown": sent}
 
     def _build_values(self, row: Row) -> dict[str, Any]:
         names = ("sample_id", "system", "repeat", "sample_digest", "split")
@@ -461,7 +501,9 @@ class Rate(JudgingStage):
 
     def wanted_form(self, request: Request) -> str:
         """Describe the form of a rating, for the message that asks again."""
-        lowest, highest = self.judge.scale
+        if self.is_yes_no:
+            return super().wanted_form(request) if request.answer else "[[yes]] or [[no]]"
+        lowest, highest = self.scale
         number = "a number" if self.judge.decimals else "a whole number"
         scale = f"{number} from {lowest:g} to {highest:g}"
         if request.answer is not None:
@@ -469,7 +511,11 @@ class Rate(JudgingStage):
         return f"{scale} as [[rating]] at the end"
 
     def _read_verdict(self, answer: BaseModel) -> tuple[float | Unrated, str]:
-        read = partial(read_rating, judge=self.judge, protocol=self.protocol)
+        if self.is_yes_no:
+            yes_or_no, text = read_verdict(answer, "answer", read_yes_no)
+            return yes_or_no if isinstance(yes_or_no, Unrated) else YES_NO[yes_or_no], text
+        options: Any = {"scale": self.scale, "decimals": self.judge.decimals}
+        read = partial(read_rating, **options, protocol=self.protocol)
         return read_verdict(answer, self.field, read)
 
     def _convert_answer(self, answer: BaseModel, row: Row) -> dict[str, Any]:

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf._infra.text import clean
+from echo_hf.config.rubrics import OVERALL
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.errors import JudgeError
 from echo_hf.judging import judge as judging
-from echo_hf.judging.rate import OVERALL, OutputsToRate, compute_random_key
+from echo_hf.judging.rate import OutputsToRate, compute_random_key
 from echo_hf.judging.session import (
     AskPlan,
     JudgeRows,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from echo_hf.config.evaluation import JudgeConfig
+from echo_hf.config.rubrics import Scale
 from echo_hf.pipeline.answer_text import RepeatedKeyError, find_last_value, remove_thoughts
 from echo_hf.reasons import Unrated
 from echo_hf.scores.votes import ProtocolName
@@ -51,6 +51,7 @@ AFTER_EXAMPLE = re.compile(
 )
 # Without ASCII, letters that only look alike would match.
 CHOICE = re.compile(r"\[\[\s*(first|second|tie)\s*\]\]", re.ASCII | re.IGNORECASE)
+YES_OR_NO = re.compile(r"\[\[\s*(yes|no)\s*\]\]", re.ASCII | re.IGNORECASE)
 
 
 class ParsedNumber(NamedTuple):
@@ -66,7 +67,16 @@ def read_choice(text: str) -> str | Unrated:
     return choices.pop() if choices else Unrated.NO_CHOICE
 
 
-def read_rating(text: str, judge: JudgeConfig, protocol: ProtocolName) -> float | Unrated:
+def read_yes_no(text: str) -> str | Unrated:
+    answers = {answer.lower() for answer in YES_OR_NO.findall(remove_thoughts(text))}
+    if len(answers) > 1:
+        return Unrated.AMBIGUOUS
+    return answers.pop() if answers else Unrated.NO_RATING
+
+
+def read_rating(
+    text: str, scale: Scale, protocol: ProtocolName, *, decimals: bool = False
+) -> float | Unrated:
     """Read the rating of an answer.
 
     Under `published` the first number in double square brackets, as the released code reads it.
@@ -85,9 +95,9 @@ def read_rating(text: str, judge: JudgeConfig, protocol: ProtocolName) -> float 
     first, *others = verdicts
     if first is None or any(other is None or other.value != first.value for other in others):
         return Unrated.AMBIGUOUS
-    lowest, highest = judge.scale
+    lowest, highest = scale
     on_scale = lowest <= first.value <= highest and first.highest in (None, highest)
-    is_whole = judge.decimals or first.value.is_integer()
+    is_whole = decimals or first.value.is_integer()
     return first.value if on_scale and is_whole else Unrated.BEYOND_SCALE
 
 

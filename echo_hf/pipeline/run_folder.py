@@ -21,7 +21,7 @@ from datasets import Dataset
 from echo_hf._infra.atomic import lock_file, replace_folder, restore_folder, write_json
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.evaluation import EvaluationBase
-from echo_hf.config.runs import CONFIG_FILE, ORIGIN_FILE, is_run
+from echo_hf.config.runs import CONFIG_FILE, ORIGIN_FILE, is_run, read_origin
 from echo_hf.config.systems import shipped_configs
 from echo_hf.errors import RunError
 from echo_hf.images.store import ImageStore
@@ -122,14 +122,7 @@ class RunFolder:
     @property
     def made_from(self) -> Path | None:
         """The file whose config this run has; null where that is unknown."""
-        try:
-            record = json.loads(read_regular(self.root / ORIGIN_FILE, max_bytes=MAX_RECORD_BYTES))
-            place = Path(record["config"])
-        except (OSError, ValueError, TypeError, LookupError, RecursionError):
-            return None
-        shipped = shipped_configs()
-        start = shipped.parent if place.parts[:1] == (shipped.name,) else self.root
-        return (start / place).resolve()
+        return read_origin(self.root)
 
     def read_record(self, name: str) -> StageRecord | None:
         try:

@@ -21,7 +21,6 @@ from echo_hf.engines.planner import ExpectedCost
 from echo_hf.errors import GenerationError, JudgeError
 from echo_hf.judging.judge import (
     APPLICABILITY,
-    RUBRICS,
     SentImages,
     applicability_question,
     choose_judges,
@@ -253,7 +252,7 @@ def _plan_work(
     applicability, _ = run.read_applicability()
     questions = chain(
         _build_applicability_questions(config, to_rate.tasks, sent),
-        rating_questions(config, judges, RUBRICS, to_rate, applicability, sent),
+        rating_questions(config, judges, None, to_rate, applicability, sent),
     )
     has_pending = any(plan.todo for plan in summary.plans)
     with open_session(folder, engines, budget_usd, watch, again=again) as session:
@@ -305,7 +304,7 @@ def _run_judges(
 
     def build_ratings() -> Iterator[JudgeTask]:
         applicability, _ = run.read_applicability()
-        return rating_questions(config, judges, RUBRICS, to_rate, applicability, sent)
+        return rating_questions(config, judges, None, to_rate, applicability, sent)
 
     for build_questions, write in (
         (partial(_build_applicability_questions, config, to_rate.tasks, sent), write_applicability),

@@ -15,7 +15,7 @@ from echo_hf._infra.atomic import write_json
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.hub.manifest import SPLIT, get_version
 from echo_hf.hub.run_tables import ResultRow
-from echo_hf.judging.rate import fill_rubric_prompt
+from echo_hf.judging.rate import adapt_rubric, fill_rubric_prompt
 from echo_hf.metrics import BETTER, HIGHER, TEXT_RENDERING, TITLES
 from echo_hf.report.export import FORMATS, ExportedRun, slug
 from echo_hf.scores.rating_table import RUBRIC
@@ -92,8 +92,12 @@ def _describe_model(name: str, models: Mapping[str, ModelIdentity]) -> JsonObjec
 
 def _read_prompts(run: ExportedRun) -> dict[tuple[str, str], str]:
     """Read the instructions of ratings by judge and rubric; only a digest of unknown ones."""
-    pairs = [(judge, rubric) for judge in run.config.judges for rubric in judge.rubrics]
-    instructions = (fill_rubric_prompt(*pair).text for pair in pairs)
+    config = run.config
+    instructions = [
+        fill_rubric_prompt(judge, adapt_rubric(judge, config.find_rubric(name))).text
+        for judge in config.judges
+        for name in judge.rubrics
+    ]
     texts = {hashlib.sha256(text.encode()).hexdigest(): text for text in instructions}
     table = read_table(run.data.images.root.parent, RATINGS) or RATINGS.make_empty()
     return {

@@ -12,6 +12,7 @@ import numpy as np
 from echo_hf._infra.bootstrap import LEVEL, Interval, compute_interval, draw_weights
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
 from echo_hf.config.checks import ModelIdentity
+from echo_hf.errors import ScoreError
 from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.estimate import RateEstimate
@@ -126,7 +127,8 @@ def win_rate(
     Raises:
         TableError: A table lacks a column, or has it with another type.
         ScoreError: Ratings contradict each other, a choice is none of those there are or misses
-            outputs, or judges vote on fewer than 10 samples, since one was spared the others.
+            outputs, judges vote on fewer than 10 samples, since one was spared the others, or the
+            rubric is answered by yes or no.
 
     Examples:
         >>> rows = {"sample_id": [*"123123"], "system": [*"aaabbb"], "judge": ["j"] * 6}
@@ -137,6 +139,12 @@ def win_rate(
     compared = votes.count_votes(
         ratings, outputs, protocol=protocol, missing=missing, rubric=rubric, judges=judges
     )
+    numbers = compared.full.ratings[~np.isnan(compared.full.ratings)]
+    if rubric != RUBRIC and len(numbers) and np.isin(numbers, (0.0, 1.0)).all():
+        raise ScoreError(
+            f"ratings by the rubric {rubric!r} are all 0 or 1, as no and yes are kept: their mean "
+            "is a share of yes, which `score` shows; expected a rubric with numbers on a scale"
+        )
     if len(splits := compared.full.splits) > 1:
         warnings.warn(
             f"these ratings are of {' and '.join(splits)} together, and no board is: keep the rows "

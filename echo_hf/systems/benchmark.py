@@ -19,6 +19,7 @@ from echo_hf._infra.atomic import find_complete
 from echo_hf.config.checks import find_secrets, first_error, format_value, read_yaml
 from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig, load_named_files
 from echo_hf.config.loading import parse_config, resolve_paths
+from echo_hf.config.plugins import load_plugins
 from echo_hf.config.runs import EXAMPLE_CONFIG, find_config_file, find_release, is_run
 from echo_hf.config.systems import find_config
 from echo_hf.curate.splits import BENCHMARKS
@@ -202,7 +203,9 @@ def load_evaluation(config: EvaluationBase | Path | str) -> EvaluationBase:
         return config
     path = find_config_file(config)
     folder = path.resolve().parent
-    settings = load_named_files(read_yaml(path, "config", EXAMPLE_CONFIG), folder)
+    settings = read_yaml(path, "config", EXAMPLE_CONFIG)
+    load_plugins(settings, path)
+    settings = load_named_files(settings, folder)
     if isinstance(settings, dict) and (BENCHMARK in settings) == (POSTS in settings):
         has = "both benchmark and" if BENCHMARK in settings else "neither benchmark nor"
         raise ConfigError(

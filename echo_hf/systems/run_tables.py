@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +20,8 @@ from echo_hf._infra.parquet import open_parquet, read_parquet
 from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.text import one_line
 from echo_hf.config.checks import ANSWERED_BY, ModelIdentity, Section, Words, first_error
-from echo_hf.config.evaluation import EvaluationBase, JudgeConfig, Rubric
+from echo_hf.config.evaluation import EvaluationBase, JudgeConfig
+from echo_hf.config.rubrics import OVERALL, RUBRICS
 from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, TableError
@@ -110,7 +111,6 @@ def read_applicability(
 
 # Outputs first: rows of the other tables are checked against them.
 SCORED_TABLES = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS, HUMAN)
-SCORED_RUBRICS = (*get_args(Rubric), "reference")
 # For each table of judgements: the column of its verdict, and a map from the columns of systems
 # to those of their images.
 VERDICT_COLUMNS: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -186,7 +186,7 @@ def _find_reason(
     row: Row, image_columns: Mapping[str, str], outputs: OutputsByKey | None
 ) -> Reason | None:
     """Return why a judgement does not count: its rubric, or its output is not the present one."""
-    if row.get("rubric", SCORED_RUBRICS[0]) not in SCORED_RUBRICS:
+    if row.get("rubric", OVERALL) not in RUBRICS.list_names():
         return IgnoredRating.OTHER_RUBRIC
     if outputs is None:
         return None

@@ -25,13 +25,14 @@ from pydantic import BaseModel
 from echo_hf.builder.build import BuildRun, open_run
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.evaluation import read_judge
+from echo_hf.config.rubrics import OVERALL, RUBRICS
 from echo_hf.config.systems import FixedSize, read_system, shipped_config, shipped_configs
 from echo_hf.curate.safety import Safety
 from echo_hf.engines.base import ImageRef, Message, Request, Text, check_installed
 from echo_hf.engines.memory import estimate_memory, gib, measure_gpu_memory
 from echo_hf.engines.vllm import VllmEngine, make_sampling, render_conversation
 from echo_hf.errors import EngineError, GenerationError
-from echo_hf.judging.rate import Rate, fill_rubric_prompt, load_judge_images, select_outputs
+from echo_hf.judging.rate import Rate, load_judge_images, select_outputs
 from echo_hf.metrics import InputCache, color_shift, structure_distance
 from echo_hf.metrics.result import check_extra
 from echo_hf.metrics.structure_distance import (
@@ -226,8 +227,7 @@ def _rating(run: BuildRun) -> Asking:
     rows = given.build_rows(judge, lambda _: True)
     digests = {one for row in rows for one in (*row["inputs"], row["output"])}
     shown = load_judge_images(images, digests, "model_budget")
-    prompt = fill_rubric_prompt(judge, "overall")
-    stage = Rate(judge, "model_budget", shown, "overall", prompt, "corrected")
+    stage = Rate(judge, "model_budget", shown, OVERALL, RUBRICS.find(OVERALL), "corrected")
     return Asking(stage, rows, LETTERS[RATING])
 
 

@@ -85,7 +85,10 @@ SCREENS = {  # run one after the other in one folder
     "forget": "forget mine/benchmark.yaml https://x.com/mira_draws/status/9900316480379532473",
 }
 AFTER_INIT = "collect"
-UNSEEN = {"rank": "a page in a browser, of the extra `apps`"}
+UNSEEN = {
+    "rank": "a page in a browser, of the extra `apps`",
+    "plugins": "lists what other tests register, too",
+}
 # Those that answer a question; the others list what there is.
 SHORT = {"quickstart", "build", "eval", "score", "judge", "generate", "analyze", "why", "update"}
 SHORT |= {"merge"}

@@ -6,14 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from echo_hf.collect.urls import (
-    MAX_LENGTH,
-    canonical_url,
-    platform_of,
-    post_id_of,
-    web_url,
-    x_status_url,
-)
+from echo_hf.collect.platforms.x import x_status_url
+from echo_hf.collect.urls import MAX_LENGTH, canonical_url, platform_of, post_id_of, web_url
 
 X_SPELLINGS = [
     "HTTPS://X.COM/mira_draws/status/99",

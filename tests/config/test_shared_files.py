@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from echo_hf.config.checks import first_error
 from echo_hf.config.evaluation import JudgeConfig, read_judge, shipped_judges
 from echo_hf.config.loading import load_config
+from echo_hf.config.rubrics import RUBRICS
 from echo_hf.config.systems import (
     SystemConfig,
     find_config,
@@ -23,7 +24,7 @@ from echo_hf.config.systems import (
 )
 from echo_hf.engines.base import engine_names, make_engine
 from echo_hf.errors import ConfigError
-from echo_hf.judging.rate import fill_rubric_prompt
+from echo_hf.judging.rate import adapt_rubric, fill_rubric_prompt
 from echo_hf.systems.benchmark import load_evaluation
 from tests.judging.judges_for_tests import config_of, judge_of
 
@@ -236,19 +237,19 @@ def test_files_of_judges_are_found_beside_the_config_and_among_ours(tmp_path: Pa
         own.parent / "strict.md",
         tmp_path / "own.md",
     )
-    assert fill_rubric_prompt(strict, "overall").text.startswith(
-        "Be strict.\n\nWrite your assessment"
-    )
-    assert "Be strict" not in fill_rubric_prompt(strict, "text_rendering").text
+    assert _instructions(strict).startswith("Be strict.\n\nWrite your assessment")
+    assert "Be strict" not in _instructions(strict, "text_rendering")
+
+
+def _instructions(judge: JudgeConfig, name: str = "overall") -> str:
+    return fill_rubric_prompt(judge, adapt_rubric(judge, RUBRICS.find(name))).text
 
 
 def test_the_scale_stands_in_the_instructions() -> None:
-    whole = fill_rubric_prompt(JudgeConfig(**judge_of(scale=[0, 100])), "overall").text
+    whole = _instructions(JudgeConfig(**judge_of(scale=[0, 100])))
     assert "a whole number from 0 (worst) to 100 (best)" in whole
     assert 'for example "Rating: [[50]]"' in whole
-    finer = fill_rubric_prompt(
-        JudgeConfig(**judge_of(decimals=True, mode="structured")), "overall"
-    ).text
+    finer = _instructions(JudgeConfig(**judge_of(decimals=True, mode="structured")))
     assert "decimals allowed, from 1 (worst) to 10 (best)" in finer
     assert "[[" not in finer
 
@@ -297,4 +298,4 @@ def test_instructions_that_cannot_be_read_are_refused(
         (tmp_path / "own.md").write_bytes(content)
     (judge,) = load_evaluation(path).judges
     with pytest.raises(ConfigError, match=r"judge 'mira': prompt_file .*own.md"):
-        fill_rubric_prompt(judge, "overall")
+        _instructions(judge)

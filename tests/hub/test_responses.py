@@ -80,7 +80,8 @@ def written(folder: RunFolder, store: Store) -> Written:
     ) -> tuple[list[Row], ResponseCounts]:
         places = [{"url": url, "platform": name} for url, name in (platforms or {}).items()]
         posts = Dataset(pa.Table.from_pylist(places, schema=POSTS.features.arrow_schema))
-        done = write_responses(folder, questions, store, posts, **more)
+        options = {"restricted": frozenset({"x"}), **more}
+        done = write_responses(folder, questions, store, posts, **options)
         return pq.read_table(folder.responses).to_pylist(), done
 
     return write

@@ -216,7 +216,9 @@ def found_of(scale: Mapping[str, Any], **ratings: Sequence[float | None]) -> dic
     ]
     table = pa.Table.from_pylist(rows, RATINGS.schema)
     answered = JudgeRows("mira", "overall", table, "", {}, FillStats(), None)
-    return build_audit(JudgeConfig(**judge_of(**scale)), answered, None)
+    return build_audit(
+        JudgeConfig(**judge_of(**scale)), scale.get("scale", (1, 10)), answered, None
+    )
 
 
 @given(SCALES, st.data())

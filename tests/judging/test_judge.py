@@ -13,7 +13,7 @@ import pytest
 
 from echo_hf.config.evaluation import read_judge, shipped_judges
 from echo_hf.curate.provenance import remove_quotes
-from echo_hf.engines.base import Completion, Request, Usage, register
+from echo_hf.engines.base import Completion, Request, Text, Usage, register
 from echo_hf.errors import ConfigError, EngineError, JudgeError, MissingExtraError, RunError
 from echo_hf.judging.gate import JUDGE_DIGEST_PATTERN
 from echo_hf.judging.judge import judge
@@ -62,6 +62,46 @@ def judged(folder: Path, **options: Any) -> JudgingResult:
 def by_key(folder: Path) -> dict[tuple[str, ...], dict[str, Any]]:
     names = ("judge", "rubric", "sample_id", "system")
     return {tuple(row[name] for name in names): row for row in rows_of(folder)}
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("text", "I see {}. [[{}]]"),
+        ("structured", '{{"explanation": "I see {}.", "answer": "{}"}}'),
+    ],
+)
+def test_yes_and_no_are_kept_as_1_and_0(folder: Path, mode: str, said: str) -> None:
+    """A rubric of the config is asked as any other, about the samples that it fits."""
+    rubric = {"name": "boats", "answer": "yes_no", "splits": ["text_to_image"]}
+    rubric |= {"instructions": "Is a boat to be seen?", "sees_inputs": False}
+    config_of(folder, [judge_of(rubrics=["boats"], mode=mode)], rubrics=[rubric])
+    engine = ScriptedJudge(
+        lambda asked: said.format("it", "yes" if "boat" in prompt_of(asked) else "no")
+    ).use()
+    judged(folder)
+    rows = rows_of(folder)
+    assert {(row["sample_id"], row["system"]): row["rating"] for row in rows} == {
+        (name, system): float(name == "boat") for name in WORDS for system in SYSTEMS
+    }
+    assert {row["outcome"] for row in rows} == {"ok"}
+    assert {row["rubric"] for row in rows} == {"boats"}
+    kept = json.loads(rows[0]["provenance"])["judge"]
+    assert kept["scale"] == [0.0, 1.0]
+    told = engine.asked[0].messages[0].parts[0]
+    assert isinstance(told, Text)
+    assert told.text.startswith("Is a boat to be seen?\n\n")
+    assert ("[[yes]]" in told.text) == (mode == "text")
+
+
+def test_an_answer_without_yes_or_no_is_none(folder: Path) -> None:
+    rubric = {"name": "boats", "answer": "yes_no", "instructions": "Is a boat to be seen?"}
+    config_of(folder, [judge_of(rubrics=["boats"])], rubrics=[rubric])
+    ScriptedJudge(lambda asked: "[[yes]] [[no]]" if "fox" in prompt_of(asked) else "[[no]]").use()
+    judged(folder)
+    outcomes = {row["sample_id"]: (row["outcome"], row["rating"]) for row in rows_of(folder)}
+    assert outcomes["fox"] == (Unrated.AMBIGUOUS, None)
+    assert outcomes["boat"] == (Outcome.OK, 0.0)
 
 
 def test_every_output_is_rated_once_and_told_how(folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.config.evaluation import JudgeConfig
+from echo_hf.config.rubrics import RUBRICS
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.applicability import fill_applicability_prompt
 from echo_hf.judging.compare import Compare
@@ -89,8 +90,10 @@ def test_what_is_missing_or_cannot_be_shown_is_not_there(tmp_path: Path, how: An
 
 
 TEXTS = {
-    "overall": fill_rubric_prompt(JudgeConfig(**judge_of()), "overall").text,
-    "text_rendering": fill_rubric_prompt(JudgeConfig(**judge_of()), "text_rendering").text,
+    "overall": fill_rubric_prompt(JudgeConfig(**judge_of()), RUBRICS.find("overall")).text,
+    "text_rendering": fill_rubric_prompt(
+        JudgeConfig(**judge_of()), RUBRICS.find("text_rendering")
+    ).text,
     "applicability": fill_applicability_prompt(METRICS).text,
     "pairwise": Compare(JudgeConfig(**judge_of()), "model_budget", {}).prompt.text,
 }

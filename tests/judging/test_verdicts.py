@@ -9,18 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.config.evaluation import JudgeConfig
-from echo_hf.judging.verdicts import read_choice, read_rating
+from echo_hf.config.rubrics import Scale
+from echo_hf.judging.verdicts import read_choice, read_rating, read_yes_no
 from echo_hf.reasons import Unrated
-from tests.judging.judges_for_tests import judge_of
 
-
-def judge(lowest: float, highest: float, decimals: bool = False) -> JudgeConfig:
-    known = judge_of(scale=(lowest, highest), decimals=decimals)
-    return JudgeConfig(**known)
-
-
-TEN = judge(1, 10)
+TEN = (1.0, 10.0)
 
 
 @pytest.mark.parametrize(
@@ -52,18 +45,37 @@ def test_known_answers(text: str, first: float | Unrated, last: float | Unrated)
 
 
 @pytest.mark.parametrize(
-    ("scale", "text", "expected"),
+    ("scale", "decimals", "text", "expected"),
     [
-        (judge(1, 10, decimals=True), "[[7.25]]", 7.25),
-        (judge(1, 10, decimals=True), "[[10.5]]", Unrated.BEYOND_SCALE),
-        (judge(0, 100), "[[0]]", 0),
-        (judge(-5, 5), "[[-3]], [[-5]]", -5),
-        (judge(-5, 5), "[[-6]]", Unrated.BEYOND_SCALE),
+        ((1, 10), True, "[[7.25]]", 7.25),
+        ((1, 10), True, "[[10.5]]", Unrated.BEYOND_SCALE),
+        ((0, 100), False, "[[0]]", 0),
+        ((-5, 5), False, "[[-3]], [[-5]]", -5),
+        ((-5, 5), False, "[[-6]]", Unrated.BEYOND_SCALE),
     ],
     ids=str,
 )
-def test_the_scale_is_the_judges_own(scale: JudgeConfig, text: str, expected: Any) -> None:
-    assert read_rating(text, scale, "corrected") == expected
+def test_the_scale_is_the_judges_own(
+    scale: Scale, decimals: bool, text: str, expected: Any
+) -> None:
+    assert read_rating(text, scale, "corrected", decimals=decimals) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The hand has six fingers. [[yes]]", "yes"),
+        ("[[ No ]], I see none", "no"),
+        ("<think>[[yes]]?</think> None is there: [[no]]", "no"),
+        ("[[yes]] at first. [[yes]]", "yes"),
+        ("[[yes]], or [[no]]", Unrated.AMBIGUOUS),
+        ("Yes, six fingers", Unrated.NO_RATING),
+        ("[[maybe]]", Unrated.NO_RATING),
+        ("", Unrated.NO_RATING),
+    ],
+)
+def test_yes_and_no(text: str, answer: str | Unrated) -> None:
+    assert read_yes_no(text) == answer
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
-"""Platforms that are asked for posts by the crawl (sections 3.1 and 3.2).
+"""Platforms, each a module: addresses of posts, how they are read, and how they are searched.
 
-To add one: a module here with the contract of `base.py`, its name in `BUILT_IN_PLATFORMS` of
-`config/collection.py`, and a source of the same name in `collect/sources`, which reads what it
-answers and stands in `BUILT_IN` of `base.py` there. Where its addresses are new, also
-`KNOWN_PLATFORMS` in `config/collection.py` and `collect/urls.py`; where they apply, `FEDERATED` in
-`curate/privacy.py` and `RESTRICTED_PLATFORMS` in `hub/redistribution.py`.
+A platform registers a `Site` (its addresses), a source (the reader of its answers and files), and,
+where it can be asked, a platform with the contract of `base.py` (sections 3.1 and 3.2).
 """

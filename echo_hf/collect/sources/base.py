@@ -11,19 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from echo_hf._infra.registry import Registry
+from echo_hf.config.collection import PLATFORM_MODULES
 from echo_hf.reasons import Notice, Reject
 
 if TYPE_CHECKING:
     from echo_hf.config.collection import SourceColumns
 
-# Names of our sources, and their modules.
-BUILT_IN = {name: name for name in ("bluesky", "mastodon", "reddit", "table", "x")}
-BUILT_IN |= {"jsonl": "table", "quickstart": "table", "snscrape": "x", "x_archive": "x"}
-BUILT_IN |= {"mastodon_unlisted": "mastodon"}
 SOURCES: Registry[type[Source], None] = Registry(
-    "source",
-    "echo_hf.sources",
-    {name: f"{__package__}.{module}" for name, module in BUILT_IN.items()},
+    "source", "echo_hf.sources", packages=(__package__, *PLATFORM_MODULES)
 )
 
 

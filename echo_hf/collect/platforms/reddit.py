@@ -1,4 +1,4 @@
-"""Posts of Reddit: answers of its API, trees that its client libraries wrote, archives' lines."""
+"""Reddit: its addresses, and its posts in answers of its API, trees of clients, and archives."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import Any
 
 from echo_hf.collect.fields import Fields, Json, Pages, plain_text, short_repr
 from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register
-from echo_hf.collect.urls import reddit_url, web_url
+from echo_hf.collect.urls import Site, web_url
+from echo_hf.config.collection import SITES
 from echo_hf.reasons import Missing, Notice, Reject
 
+REDDIT_POST = re.compile(
+    r"(?:/(?:r|u|user)/[\w.-]+)?/comments/([a-z0-9]{1,13})(?:/[^/]*(?:/([a-z0-9]{1,13}))?)?/?",
+    re.ASCII,
+)
 LISTING = "Listing"
 REPLY_KEYS = ("replies", "comments")  # keys that hold a post's replies
 INCLUDED_KEY = "_came_along"
@@ -21,6 +26,23 @@ DELETED_TEXTS = frozenset({"[deleted]", "[removed]", "[deleted by user]", "[ Rem
 DELETED_AUTHOR = "[deleted]"
 FOREIGN_HINTS = ("link", "rich:video", "hosted:video")  # whose previews are images of another page
 COUNTS = {"views": "view_count", "reposts": "num_crossposts", "replies": "num_comments"}
+
+
+def reddit_url(submission: str, comment: str | None = None) -> str:
+    comment_path = "" if comment is None else f"/_/{comment}"
+    return f"https://www.reddit.com/comments/{submission}{comment_path}"
+
+
+SITES.register("reddit")(
+    Site(
+        platform="reddit",
+        hosts=("reddit.com", "old.reddit.com", "new.reddit.com", "np.reddit.com"),
+        mirrors=("redd.it",),
+        post=REDDIT_POST,
+        canonical=lambda post: reddit_url(post[1], post[2]),
+        account_hosts=r"reddit\.com",
+    )
+)
 
 
 @register("reddit")

@@ -1,0 +1,6 @@
+"""Discord: its addresses; its posts come in tables and files of one's own."""
+
+from echo_hf.collect.urls import Site
+from echo_hf.config.collection import SITES
+
+SITES.register("discord")(Site(platform="discord", hosts=("discord.com",)))
