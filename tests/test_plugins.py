@@ -183,10 +183,14 @@ def work(tmp_path_factory: pytest.TempPathFactory, servers: dict[str, str]) -> W
     Image.fromarray(pixels).save(folder / f"photos/{sample['id']}.png")
     config["systems"] = [
         {"name": "red", "adapter": "one_color", "seed": 200},
-        {"name": "halves", "adapter": "files", "parameters": {"folder": "photos"}},
+        {
+            "name": "halves",
+            "adapter": "files",
+            "parameters": {"folder": "photos", "layout": "flat"},
+        },
     ]
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    work.run("eval", "config.yaml")
+    work.run("eval", "config.yaml", "--yes")
     return work
 
 

@@ -83,7 +83,7 @@ from rich.console import Console
 from echo_hf.cli.progress import TerminalProgress
 from echo_hf.quickstart.run import show_quickstart
 show_quickstart(TerminalProgress(Console(file=sys.stdout, width=160)), Path(sys.argv[1]))
-print("datasets" in sys.modules)
+print("echo_hf.builder.build" in sys.modules)
 """
 
 

@@ -31,7 +31,7 @@ class LanternSource:
     split = staticmethod(split_json)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        if not isinstance(record, dict) or "number" not in record:
+        if not isinstance(record, dict) or not isinstance(record.get("number"), int):
             yield Finding(Reject.NOT_A_POST, f"expected a post with its number, got {record!r:.80}")
             return
         yield Post(
