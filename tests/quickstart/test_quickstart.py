@@ -163,7 +163,7 @@ def test_the_funnel_is_as_the_corpus_was_written(run: Path) -> None:
     for stage, expected in FUNNEL.items():
         stats = json.loads((run / "stages" / stage / "stats.json").read_text("utf-8"))
         assert {name: stats[name] for name in expected} == expected, stage
-    assert tuple(FUNNEL) == STAGES
+    assert FUNNEL.keys() <= set(STAGES)
 
 
 def test_every_sample_of_the_benchmark_was_drawn_and_none_is_a_template(run: Path) -> None:
