@@ -265,6 +265,13 @@ def test_metrics_and_rubrics_have_figures(work: Workplace) -> None:
         assert title in page_of_report
 
 
+def test_a_gate_compares_by_a_rubric(work: Workplace) -> None:
+    """Of a single sample it decides nothing."""
+    options = ("--metric", "hands", "--margin", "0.1")
+    verdict = work.run("compare", "config.yaml", "red", "halves", *options, status=3)
+    assert "hands" in verdict
+
+
 def test_exports_write_what_they_say(work: Workplace) -> None:
     work.run("export", "config.yaml", "lines", "--to", "lantern-lines")
     assert "text_to_image halves sharpness 0.03" in (work.folder / "lines/figures.txt").read_text()
