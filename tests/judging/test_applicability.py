@@ -16,7 +16,7 @@ import pytest
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.applicability import list_asked
-from echo_hf.judging.judge import judge_applicability
+from echo_hf.judging.judge import judge, judge_applicability
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
 from echo_hf.metrics import Metric, MetricResult, measure_each, register
@@ -207,6 +207,36 @@ def test_added_metrics_are_asked_about_in_one_further_request(folder: Path) -> N
     engine = ScriptedJudge(flagged).use()
     judge_applicability(path, runs=folder / "runs")
     assert {one.inputs["metrics"] for one in engine.asked} == {("roundness", "sharpness")}
+
+
+def test_a_rubric_fits_the_samples_that_its_question_says(folder: Path) -> None:
+    """The figure of a rubric and its ratings are of these samples alone."""
+    rubric = {"name": "boats", "answer": "yes_no", "question": "Whether a boat is asked for."}
+    rubric |= {"instructions": "Is a boat to be seen?"}
+    path = config_of(
+        folder,
+        [judge_of(rubrics=["boats"])],
+        rubrics=[rubric],
+        applicability={"engine": {"kind": scripted.KIND}},
+    )
+
+    def answer(asked: Request) -> str:
+        if "metrics" not in asked.inputs:
+            return "[[yes]]" if asked.inputs["output"] < "8" else "[[no]]"
+        names = asked.inputs["metrics"]
+        return says(**{name: int(name == "boats" and "boat" in prompt_of(asked)) for name in names})
+
+    engine = ScriptedJudge(answer).use()
+    judge_applicability(path, runs=folder / "runs")
+    judge(path, runs=folder / "runs")
+    further = [asked for asked in engine.asked if "boats" in asked.inputs.get("metrics", ())]
+    assert len(further) == len(scripted.SAMPLES)
+    assert "Whether a boat is asked for." in further[0].messages[0].parts[0].text
+    rated = {(row["sample_id"], row["system"]): row["rating"] for row in scripted.rows_of(folder)}
+    assert {sample for sample, _ in rated} == {"boat"}
+    done = score(path, runs=folder / "runs", n_boot=0)
+    values = {row.system: row.value for row in done.results if row.metric == "boats" and row.n}
+    assert values == {system: rated["boat", system] for system in scripted.SYSTEMS}
 
 
 def test_one_failure_leaves_the_answer_to_the_other_request(folder: Path) -> None:
