@@ -110,7 +110,7 @@ class FaceDistance(Metric):
         """How faces are found.
 
         Attributes:
-            doublings: How often an image is doubled in size first, since the detector sees 80 pixels.
+            doublings: How often an image is doubled in size first: the detector needs 80 pixels.
             least_score: The score from which on the detector's finds are faces.
         """
 
