@@ -147,7 +147,7 @@ OPENED: Mapping[str, set[str]] = {
         *("builder/takedown.py", "builder/gold/folder.py", "builder/gold/posts.py"),
         *("collect/fields.py", "curate/safety.py", "engines/checkpoint.py", "engines/memory.py"),
         *("engines/recorded.py", "engines/transformers.py", "judging/anchors.py"),
-        *("judging/rate.py", "metrics/face_identity.py", "metrics/ocr_accuracy.py"),
+        *("config/rubrics.py", "metrics/face_identity.py", "metrics/ocr_accuracy.py"),
         *("report/analysis/prompts.py", "schedule/written.py", "systems/command.py"),
         *("systems/diffusers.py", "systems/local_models.py"),
     },

@@ -185,6 +185,8 @@ def plugins(
     from echo_hf._infra.registry import OWN_PACKAGE
     from echo_hf.collect.sources.base import SOURCES
     from echo_hf.config.collection import PLATFORMS
+    from echo_hf.config.evaluation import METRICS
+    from echo_hf.config.rubrics import RUBRICS
     from echo_hf.config.sections import STAGES
     from echo_hf.engines.base import ENGINES
     from echo_hf.judging.imports import READERS
@@ -195,7 +197,9 @@ def plugins(
     if config is not None:
         load_evaluation(config)
     console, members = make_console(), list[dict[str, str]]()
-    for registry in (ENGINES, FORMATS, READERS, PLATFORMS, SOURCES, STAGES, SYSTEMS):
+    for registry in (
+        *(ENGINES, FORMATS, METRICS, READERS, PLATFORMS, RUBRICS, SOURCES, STAGES, SYSTEMS),
+    ):
         kind = registry.group.rpartition(".")[2]
         members += [
             {"kind": kind, "name": name, "from": origin}

@@ -142,6 +142,7 @@ def make_rubric_metric(rubric: Rubric, scales: Mapping[str, Scale]) -> type[Metr
             del options, names
             definition = {
                 "metric": rubric.name,
+                "title": rubric.label,
                 "protocol": protocol,
                 "rubric": rubric.name,
                 "value": "share of yes, mean over samples of the mean over judges"

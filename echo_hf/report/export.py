@@ -103,9 +103,9 @@ def export(
             "nothing to write: of a published dataset the Hub makes Croissant itself, at "
             "https://huggingface.co/api/datasets/ORGANIZATION/NAME/croissant"
         )
+    run = EvaluationRun.from_config(config, runs)  # whose plug-ins may bring the format
     write = FORMATS.find(to, "--to")
     (FORMATS.facts(to) or Requirements()).check_installed(f"format {to!r}")
-    run = EvaluationRun.from_config(config, runs)
     config, data = run.config, read_run_data(run)
     if data.stale:
         raise RunError(

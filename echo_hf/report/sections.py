@@ -192,9 +192,12 @@ def build_metric_card(data: RunData, metric: str, rows: Sequence[SavedMetric]) -
     ]
     reasons = sorted({reason for row in rows for reason in row.counts if reason in MEANINGS})
     order = [*data.systems, *(row.system for row in rows)]
+    definitions = [row.result.definition for row in rows if row.result]
+    titles = (definition.get("title") for definition in definitions)  # of rubrics
     return {
         "metric": metric,
-        "better": get_better(metric, (row.result.definition for row in rows if row.result)),
+        "title": next(filter(None, titles), titled(metric)),
+        "better": get_better(metric, definitions),
         "missing": missing.pop() if len(missing) == 1 else None,
         "judges": collect_judges(rows),
         "rows": sorted(rows, key=lambda row: order.index(row.system)),

@@ -26,7 +26,8 @@ LEAST: dict[str, Any] = {
 }
 TOP = (
     "analysis, anchors, applicability, engines, judges, metrics, name, paper, plugins, posts, "
-    "protocol, release, rights, runner, runs, schedule, shard, splits, stages, systems, target"
+    "protocol, release, rights, rubrics, runner, runs, schedule, shard, splits, stages, "
+    "systems, target"
 )
 RELEASED = datetime.date(2026, 3, 2)
 PHASE = {"window": "1d", "terms": ["a"]}
