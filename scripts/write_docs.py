@@ -118,7 +118,7 @@ def reason_lines() -> Iterator[str]:
     for module in walk_packages(echo_hf.__path__, "echo_hf."):
         if not module.name.endswith("__main__"):
             import_module(module.name)
-    kinds = (kind for kind in list_enums() if kind.__module__.startswith("echo_hf."))
+    kinds = {kind for kind in list_enums() if kind.__module__.startswith("echo_hf.")} - {Hazard}
     for kind in sorted(kinds, key=lambda kind: (kind.__module__, kind.__name__)):
         purpose = (kind.__doc__ or "").partition("\n")[0].removesuffix(".")
         yield f"### {kind.__name__}\n"
