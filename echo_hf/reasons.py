@@ -1,4 +1,4 @@
-"""What a reason is: why a row was rejected, quarantined, noted, or is missing."""
+"""Reasons and their kinds: why a row was rejected, quarantined, noted, or is missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Reason(StrEnum):
 
 
 class Fact(Enum):
-    """What else some reasons say, each of them marked beside its members."""
+    """Facts that some reasons also state, each marked beside the members."""
 
     UNUSABLE = "an answer came that cannot be used, and the same would come of asking by itself"
     FOR_ANALYSIS = "the sample is for analysis alone because of it"
