@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -12,6 +13,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from datasets import Dataset, Features, Image, List, Value
+
+
+class Outcome(StrEnum):
+    """Outcomes of a task that was given to a system: the values of `outputs.outcome`."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    NO_IMAGE = "no_image"
+    FAILED = "failed"
+    UNSUPPORTED = "unsupported"
+    RETIRED = "retired"
+
 
 Row = Mapping[str, Any]  # a row of a table, by column
 PostRow = Mapping[str, Any]  # a row of `POSTS`, or of the posts in a thread

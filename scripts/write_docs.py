@@ -21,7 +21,9 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 import datasets
@@ -30,6 +32,7 @@ from cli_reference import cli_page
 from config_reference import reference_page, schema_text
 from rich.console import Console
 
+import echo_hf
 from echo_hf.builder.build import build
 from echo_hf.builder.gold.check import check_engine
 from echo_hf.cli.build_view import show_check
@@ -42,34 +45,7 @@ from echo_hf.curate.splits import SPLIT_SAMPLES
 from echo_hf.errors import describe_install
 from echo_hf.hub.evaluate_metric import METRIC_FIELDS, list_configs
 from echo_hf.quickstart.run import show_quickstart
-from echo_hf.reasons import (
-    BadImage,
-    CrawlEnd,
-    Doubt,
-    Failed,
-    IgnoredRating,
-    ImageNotice,
-    LeftOut,
-    Match,
-    MetricReason,
-    Missing,
-    NotAnalyzed,
-    NoTask,
-    NotAudited,
-    NotGold,
-    Notice,
-    NotImported,
-    NotJudged,
-    NotRanked,
-    NotTabled,
-    OutcomeStage,
-    RefreshEnd,
-    Reject,
-    Review,
-    Unfetched,
-    Unrated,
-    Unscored,
-)
+from echo_hf.reasons import list_enums
 from echo_hf.tables import (
     OFFICIAL_DATASET,
     PAPER_PROCESSED,
@@ -86,7 +62,7 @@ SPACE = ROOT / "echo_hf" / "hub" / "metric_space" / "README.md"
 WIDTH = 110
 INTRODUCTION = """# Tables
 
-Made by `scripts/write_docs.py` from `echo_hf/tables.py` and `echo_hf/reasons.py`: change those.
+Made by `scripts/write_docs.py` from `echo_hf/tables.py` and the enums of reasons: change those.
 
 In a run, images are named by the sha256 of their bytes; in a release the columns
 `input_images`, `output_images` and `screenshot` hold the images themselves. Keys are in bold.
@@ -139,36 +115,15 @@ def _official(ours: str) -> str:
 
 def reason_lines() -> Iterator[str]:
     yield "## Reasons\n"
-    kinds = {
-        "rejects": Reject,
-        "quarantine": Failed,
-        "`outputs.stage`": OutcomeStage,
-        "`ratings.outcome`, `comparisons.outcome`": Unrated,
-        "ratings that no score takes": IgnoredRating,
-        "left out of an import": NotImported,
-        "no score": Unscored,
-        "no number of a metric": MetricReason,
-        "`crawl.json`": CrawlEnd,
-        "`analysis.json`": NotAnalyzed,
-        "notices": Notice,
-        "`samples.review`": Review,
-        "`samples.doubts`": Doubt,
-        "`posts.missing`": Missing,
-        "left out of a release": LeftOut,
-        "`hydration.json`": Match,
-        "no gold": NotGold,
-        "an image that was not fetched": Unfetched,
-        "what cannot be shown as an image": BadImage,
-        "noticed about an image": ImageNotice,
-        "end of a refresh": RefreshEnd,
-        "no task for a system": NoTask,
-        "an output that is in no table": NotTabled,
-        "an output that no judge is asked about": NotJudged,
-        "not ranked by people": NotRanked,
-        "neither passed nor failed an audit": NotAudited,
-    }
-    for where, kind in kinds.items():
-        yield f"| {where} | meaning |"
+    for module in walk_packages(echo_hf.__path__, "echo_hf."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    kinds = {kind for kind in list_enums() if kind.__module__.startswith("echo_hf.")} - {Hazard}
+    for kind in sorted(kinds, key=lambda kind: (kind.__module__, kind.__name__)):
+        purpose = (kind.__doc__ or "").partition("\n")[0].removesuffix(".")
+        yield f"### {kind.__name__}\n"
+        yield f"Of `{kind.__module__}`.\n"
+        yield f"| {purpose} | meaning |"
         yield "|---|---|"
         yield from (f"| `{reason}` | {reason.meaning} |" for reason in kind)
         yield ""

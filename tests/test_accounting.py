@@ -17,10 +17,10 @@ from echo_hf.collect.relevance import Relevance
 from echo_hf.curate.feedback import Feedback, PhraseAnswer
 from echo_hf.curate.privacy import Privacy
 from echo_hf.curate.splits import Splits
+from echo_hf.engines.base import Failed
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import ModelStage
-from echo_hf.reasons import Failed
 from echo_hf.samples.extract import Extract
 from echo_hf.samples.roles import Roles
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT

@@ -5,25 +5,24 @@ from __future__ import annotations
 import json
 import pickle
 from collections import Counter
-from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf import errors, reasons
+import echo_hf
+from echo_hf import errors
 from echo_hf.config.sections import Hazard
 from echo_hf.errors import EchoError, MissingExtraError, unknown
-from echo_hf.reasons import Reason, Status
+from echo_hf.reasons import Reason, Status, list_enums
 
-
-def enums_of(kind: type[Reason]) -> Iterator[Any]:
-    for one in kind.__subclasses__():
-        yield from enums_of(one) if not list(one) else [one]
-
-
-LISTS: list[Any] = [one for one in enums_of(Reason) if one.__module__ == reasons.__name__]
+for module in walk_packages(echo_hf.__path__, "echo_hf."):
+    if not module.name.endswith("__main__"):
+        import_module(module.name)
+LISTS: list[Any] = [one for one in list_enums() if one.__module__.startswith("echo_hf.")]
 EVERY: list[Reason] = [reason for kind in LISTS for reason in kind]
 
 

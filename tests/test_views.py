@@ -30,11 +30,12 @@ from rich.text import Text
 from rich.tree import Tree
 
 import echo_hf
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf._infra.console import PlainConsole
 from echo_hf.cli.progress import TerminalProgress
 from echo_hf.judging.board import show_scores
 from echo_hf.judging.score import score_win_rates
-from echo_hf.reasons import Reason, Unscored
+from echo_hf.reasons import Reason
 from echo_hf.scores.rating_table import read_ratings
 
 MARKUP = "[/b]x [link=https://x.example]y[/link] :smile:"

@@ -9,7 +9,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf.errors import ScoreError
-from echo_hf.reasons import Unscored
+from echo_hf.reasons import Reason
+
+
+class Unscored(Reason):
+    """Why a measure has no number."""
+
+    ONE_SYSTEM = "one_system", "there is no other system to compare it with"
+    NOT_RATED = "not_rated", "no judge rated any of its outputs"
+    NOT_RANKED = "not_ranked", "nobody ranked any of its outputs"
+    NOTHING_IN_COMMON = "nothing_in_common", "no judge rated it and another on the same sample"
+    FEW_SAMPLES = "few_samples", "fewer than 10 samples say too little of how far others may differ"
+    NO_SPREAD = "no_spread", "all samples give the same, which says nothing of how others differ"
+    LOW_COVERAGE = (
+        "low_coverage",
+        "fewer than 95 % of the samples count for both: what is missing may be what one does worse",
+    )
+    NO_DRAWS = "no_draws", "no bootstrap was asked for"
+    ONE_COMPARISON = "one_comparison", "a single comparison has no standard error"
+    NO_DIFFERENCE = "no_difference", "the two do as well as each other: no number separates them"
+    UNBOUNDED = "unbounded", "some systems never lose a point: no finite strength explains it"
+    ANCHORED = "anchored", "it is given, so that nothing is drawn of it"
+    ZERO_SECOND = "zero_second", "the second best value is not above 0, so that no share of it is"
+    NO_OWN_SYSTEM = (
+        "no_own_system",
+        "no pair of a system of the judge's developer and another's was rated",
+    )
+    NO_OTHER_JUDGE = "no_other_judge", "no judge of another developer rated the same pairs"
+    ONE_JUDGE = "one_judge", "there is one judge, without whom nothing remains"
+    NO_ORDER = "no_order", "both put no two systems in an order: too few in common, or all tied"
+    NO_VERDICTS = "no_verdicts", "no pair of outputs has a verdict, or not in both orders"
+    NO_CEILING = "no_ceiling", "people do not agree with each other, so that no share of it is"
+
 
 METHOD = "expanded percentile bootstrap over samples"
 LEVEL = 0.95

@@ -25,10 +25,11 @@ from echo_hf.apps.page import AppPage, ImageAddress, ServedImages, ServerAddress
 from echo_hf.curate.events import EVENTS_FILE, UNDO, Event, EventLog, drop_undone, latest_by_person
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, ScoreError, unknown
+from echo_hf.hub.facts import LeftOut
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.rate import select_outputs
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import LeftOut, NotRanked, Reason
+from echo_hf.reasons import Reason
 from echo_hf.scores.human_corrected import EXPECTED_SPREAD, human_corrected, ranked_needed
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.systems.base import Task
@@ -36,6 +37,15 @@ from echo_hf.systems.benchmark import BenchmarkTasks
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import RunTables, read_table
 from echo_hf.tables import HUMAN
+
+
+class NotRanked(Reason):
+    """Why people do not rank an output or a sample."""
+
+    LOST_IMAGE = "lost_picture", "the file of the image is not among the run's images"
+    FEW_OUTPUTS = "few_outputs", "fewer than two systems made an image of the sample"
+    NOT_DRAWN = "not_drawn", "enough samples of its split were drawn before it"
+
 
 MAX_LETTER_KEYS = 8
 DEFAULT_SAMPLES = 100

@@ -41,11 +41,11 @@ from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import STAGES, Shard
 from echo_hf.curate.privacy import Privacy
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS, RELEASE_CONFIGS
-from echo_hf.engines.base import Engine, RunEngines, abstains, check_installed, check_vision
+from echo_hf.engines.base import Engine, Failed, RunEngines, abstains, check_installed, check_vision
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import ReleaseError, RunError, SourceError
-from echo_hf.hub.facts import ColumnEntry, ReleaseFacts, count_failed_calls, count_samples
+from echo_hf.hub.facts import ColumnEntry, LeftOut, ReleaseFacts, count_failed_calls, count_samples
 from echo_hf.hub.manifest import FORMAT_VERSION, get_version
 from echo_hf.hub.release import Release, is_complete, read_release, write_release
 from echo_hf.hub.responses import write_responses
@@ -74,7 +74,7 @@ from echo_hf.pipeline.stage_order import (
     select_rows,
 )
 from echo_hf.pipeline.stage_runner import iterate_keyed_requests, run_stage
-from echo_hf.reasons import FOR_ANALYSIS, Failed, LeftOut, find_meaning
+from echo_hf.reasons import Fact, find_meaning
 from echo_hf.samples.threads import find_roots
 from echo_hf.tables import (
     POST_TEXT,
@@ -546,7 +546,9 @@ def summarize_reasons(results: Sequence[StageResult]) -> str:
         notices = arrow_rows(result.notices, ["_parent", "_reason"]).to_pylist()
         # Count a row once, whatever the number of its notices.
         rows = {(notice["_reason"], tuple(notice["_parent"])) for notice in notices}
-        rows = {(reason, parents) for reason, parents in rows if reason in FOR_ANALYSIS}
+        rows = {
+            (reason, parents) for reason, parents in rows if reason in Fact.FOR_ANALYSIS.reasons
+        }
         counts.update((stage, reason) for reason, _ in rows)
     sentences = [
         f"{count:,} {reason} in {stage} ({find_meaning(reason) or reason})"

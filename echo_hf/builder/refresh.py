@@ -17,6 +17,7 @@ from echo_hf._infra.sqlite import Database
 from echo_hf.builder.build import read_stage
 from echo_hf.collect.crawl import LongWaitError, Patience
 from echo_hf.collect.platforms.base import make_platform
+from echo_hf.collect.sources.base import Missing
 from echo_hf.collect.takedown import STAND_IN, hash_url
 from echo_hf.collect.urls import WEB, name_platform, platform_of
 from echo_hf.config.collection import PLATFORMS
@@ -25,7 +26,17 @@ from echo_hf.errors import PlatformError
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
-from echo_hf.reasons import Missing, RefreshEnd
+from echo_hf.reasons import Reason
+
+
+class RefreshEnd(Reason):
+    """Why a platform is asked about no more posts for now."""
+
+    ALL_ASKED = "all_asked", "all its posts were asked about"
+    CANNOT_SAY = "cannot_say", "it has no way to say which posts are gone"
+    NOT_PAID = "not_paid", "it charges for each post; --budget says how much it may take"
+    LATER = "later", "the platform wants to be left alone for long; come back then"
+
 
 REFRESH_LEDGER_FILE = "refreshed.sqlite"
 UPSERT_CHECK = "insert or replace into checks values (?, ?, ?, ?)"

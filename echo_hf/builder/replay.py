@@ -12,7 +12,7 @@ from typing import Any, Self
 from datasets import Dataset
 
 from echo_hf.config.checks import EngineChoice
-from echo_hf.engines.base import Completion, Engine, Request, abstains, make_engine
+from echo_hf.engines.base import Completion, Engine, Failed, Request, abstains, make_engine
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import CARD, MANIFEST, StageOrigin
 from echo_hf.hub.release import read_release
@@ -27,7 +27,6 @@ from echo_hf.pipeline.batch_inference import (
 )
 from echo_hf.pipeline.run_folder import StageRecord
 from echo_hf.pipeline.stage import ModelStage
-from echo_hf.reasons import Failed
 
 NOT_ANSWERED = Completion(None, error=Failed.NOT_ANSWERED.value, finish_reason="error")
 

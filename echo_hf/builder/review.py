@@ -38,10 +38,11 @@ from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_order import load_stage_class
-from echo_hf.reasons import Doubt, Notice, Reject, Status
+from echo_hf.reasons import Fact, Reject, Status
 from echo_hf.samples.boxes import REPAIRED_NOTICES, Convention
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.held_boxes import StoredBoxes
+from echo_hf.samples.sample import Doubt
 from echo_hf.samples.spans import squeeze
 from echo_hf.tables import SAMPLES, Row
 
@@ -49,23 +50,6 @@ DECISIONS = get_args(DecisionKind)
 SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
 MANY_INPUTS = 5
 UNSPACED = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
-# Notices that may change what the task is.
-TASK_NOTICES = frozenset(
-    {
-        Notice.TWO_ROLES,
-        Notice.IMAGE_USED_TWICE,
-        Notice.IMAGE_NOT_THERE,
-        Notice.BLANK_LEFT,
-        Notice.TEMPLATE_LEFT,
-        Notice.NOT_COMPLETED,
-        Notice.CLAMPED_BOX,
-        Notice.DUPLICATE_BOX,
-        Notice.REPLACED_INPUT,
-        Notice.UNKNOWN_HAZARD,
-        Notice.PARTS_DISAGREE,
-        Notice.EDIT_NOT_APPLIED,
-    }
-)
 REASON_MEANINGS = {
     "may_show_minor": "a real person in an image may be under 18",
     "personal_data": "the prompt holds personal data, such as an address or an account's name",
@@ -364,7 +348,7 @@ def triage(
     open_reasons = [REASON_MEANINGS.get(reason, reason) for reason in row["review"] or ()]
     if discard_reason:
         return Triage(Fitness.DISCARD, (discard_reason, *open_reasons))
-    by_value = {str(notice): notice for notice in TASK_NOTICES}
+    by_value = {str(notice): notice for notice in Fact.CHANGES_TASK.reasons}
     noticed = dict.fromkeys(reason for reason, _ in notices if reason in by_value)
     doubts = select_doubts(row)
     # `_list_checks` has a line for an uncut screenshot.

@@ -26,7 +26,7 @@ from echo_hf.cli.verb import (
     option,
 )
 from echo_hf.errors import ConfigError, ReviewError, RunError
-from echo_hf.reasons import Failed, count_unusable
+from echo_hf.reasons import count_unusable
 
 if TYPE_CHECKING:
     from echo_hf.cli.progress import TerminalProgress
@@ -194,6 +194,7 @@ def merge(
     """Merge what `build --shard` built, and write the release."""
     from echo_hf.builder.shards import merge as merged
     from echo_hf.config.runs import relative_to_cwd
+    from echo_hf.engines.base import Failed
 
     with open_progress() as watch:
         options = {"with_responses": with_responses, "allow_empty": allow_empty}

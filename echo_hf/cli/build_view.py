@@ -14,8 +14,10 @@ from rich.text import Text
 
 from echo_hf._infra.console import SEE_MORE, make_table, say, say_under
 from echo_hf._infra.text import clean, percent, pluralize
+from echo_hf.builder.refresh import RefreshEnd
 from echo_hf.cli.progress import MAX_REMARK_CHARACTERS, TerminalProgress
-from echo_hf.reasons import Doubt, Failed, RefreshEnd
+from echo_hf.engines.base import Failed
+from echo_hf.samples.sample import Doubt
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

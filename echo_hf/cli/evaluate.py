@@ -32,7 +32,6 @@ from echo_hf.cli.verb import (
     option,
 )
 from echo_hf.errors import ConfigError, unknown
-from echo_hf.reasons import Outcome
 
 if TYPE_CHECKING:
     from echo_hf.judging.session import AskPlan, JudgingResult
@@ -141,6 +140,7 @@ def generate(
     from echo_hf.cli.evaluation_view import make_outcome_table, show_cost, show_expected
     from echo_hf.systems.benchmark import load_evaluation
     from echo_hf.systems.generate import generate as generate_outputs
+    from echo_hf.tables import Outcome
 
     setup = load_evaluation(config).run_by(runner)
     with open_progress() as watch:

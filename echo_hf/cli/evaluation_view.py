@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf._infra.console import SEE_MORE, PlainConsole, make_table, say, say_under, show_table
 from echo_hf._infra.text import (
     clean,
@@ -22,15 +23,18 @@ from echo_hf._infra.text import (
     strip_controls,
 )
 from echo_hf._infra.text import format_table as markdown_table
+from echo_hf.engines.base import Failed
 from echo_hf.engines.planner import UNKNOWN, ExpectedCost, Range, format_dollars, format_seconds
 from echo_hf.errors import describe_install
-from echo_hf.judging.audit import AuditResult
+from echo_hf.judging.audit import AuditResult, NotAudited
 from echo_hf.judging.board import judge_names
 from echo_hf.judging.judge import PLAN_NOTES
 from echo_hf.judging.session import JudgeRows, JudgingPlan, JudgingResult
 from echo_hf.judging.trust import describe_drift
-from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated, Unscored, count_unusable
+from echo_hf.reasons import Reason, count_unusable
+from echo_hf.scores.rating_table import Unrated
 from echo_hf.systems.generate import GenerationSummary, SystemListing
+from echo_hf.tables import Outcome
 
 if TYPE_CHECKING:
     from echo_hf.apps.rank import RankingApp

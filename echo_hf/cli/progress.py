@@ -17,8 +17,10 @@ from rich.text import Text
 from echo_hf._infra.console import SEE_MORE, say, say_under
 from echo_hf._infra.text import clean, pluralize
 from echo_hf.config.sections import BUILT_IN_STAGES, STAGES
+from echo_hf.engines.base import Failed
 from echo_hf.pipeline.progress import ALREADY_REPORTED, ProgressListener
-from echo_hf.reasons import Failed, Outcome, count_unusable, find_meaning
+from echo_hf.reasons import count_unusable, find_meaning
+from echo_hf.tables import Outcome
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats

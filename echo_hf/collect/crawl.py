@@ -19,6 +19,7 @@ from echo_hf._infra.retry import RetryPolicy
 from echo_hf.collect.crawl_ledger import (
     CRAWL_LEDGER_FILE,
     CrawlCost,
+    CrawlEnd,
     CrawlLedger,
     CrawlStats,
     LedgerQuestion,
@@ -42,7 +43,6 @@ from echo_hf.config.loading import Config
 from echo_hf.errors import ConfigError, EchoError, PlatformError
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import CrawlEnd
 
 STATS_FILE = "crawl.json"
 POSTS_PER_EXPANSION = 500

@@ -17,10 +17,25 @@ from typing import Any, cast
 
 from echo_hf._infra.sqlite import Database
 from echo_hf.collect.platforms.base import Page, Question, QuestionKind, TimeWindow
-from echo_hf.collect.sources.base import Post, make_source
+from echo_hf.collect.sources.base import Missing, Post, make_source
 from echo_hf.collect.takedown import STAND_IN, detect_page_source, hash_url, remove_posts
 from echo_hf.collect.urls import canonical_url, identified_urls, post_id_of
-from echo_hf.reasons import CrawlEnd, Missing
+from echo_hf.reasons import Reason
+
+
+class CrawlEnd(Reason):
+    """Why a platform is asked no more for now."""
+
+    NOTHING_LEFT = "nothing_left", "every query is answered, and nothing new came of the replies"
+    POSTS_SPENT = "posts_spent", "the budget of posts is used up; a larger one resumes from here"
+    DOLLARS_SPENT = "dollars_spent", "the budget of money is used up; a larger one resumes here"
+    ROUNDS_DONE = "rounds_done", "reply trees were followed as often as expand.rounds says"
+    EXPANSION_FULL = "expansion_full", "as many posts came by reply trees as expand.posts says"
+    SOME_FAILED = "some_failed", "some questions failed and wait for the next run"
+    TOLD_TO_WAIT = "told_to_wait", "the platform wants to be left alone for long; come back then"
+    KEY_REFUSED = "key_refused", "the platform refuses the key or its use; a next run resumes here"
+    OUT_OF_REACH = "out_of_reach", "signing in or several questions failed; a next run tries again"
+
 
 CRAWL_LEDGER_FILE = "collected.sqlite"
 FIRST_LINE = ":1"  # a page is one document, so its line number is left out of its place

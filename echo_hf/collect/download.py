@@ -19,6 +19,7 @@ from echo_hf.collect.collect import ImageEntry, join_images
 from echo_hf.collect.fetch import (
     FETCH_LEDGER_FILE,
     FetchResult,
+    Unfetched,
     dedupe_urls,
     fetch_images,
     ledger_digest,
@@ -46,7 +47,7 @@ from echo_hf.pipeline.stage import (
     parent_lists,
     register,
 )
-from echo_hf.reasons import Notice, Unfetched
+from echo_hf.reasons import Notice
 from echo_hf.tables import THREADS, Table, arrow_rows
 
 if TYPE_CHECKING:

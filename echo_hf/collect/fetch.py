@@ -30,9 +30,34 @@ from echo_hf._infra.retry import RequestError, RetryPolicy, parse_retry_after
 from echo_hf._infra.sqlite import Database, select_by_keys
 from echo_hf.collect.urls import web_url
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.images.loader import HEAD_BYTES, BadImageError, detect_format, detect_other_format
+from echo_hf.images.loader import (
+    HEAD_BYTES,
+    BadImage,
+    BadImageError,
+    detect_format,
+    detect_other_format,
+)
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import BadImage, Unfetched
+from echo_hf.reasons import NoticeReason
+
+
+class Unfetched(NoticeReason):
+    """Why the image of an address is not there."""
+
+    NOT_REQUESTED = "not_requested", "it was not requested: fetching is off, or the run is offline"
+    GONE = "gone", "the server has no such image (404 or 410)"
+    FORBIDDEN = "forbidden", "the server refuses the request (another 4xx)"
+    RATE_LIMITED = "rate_limited", "the server asks for fewer requests, or to wait too long"
+    SERVER_ERROR = "server_error", "the server failed, or gave an answer without an image"
+    TIMEOUT = "timeout", "the server took too long"
+    UNREACHABLE = "unreachable", "no connection could be made or kept"
+    PRIVATE_ADDRESS = "private_address", "the host's address is not one of the public internet"
+    NOT_ALLOWED = "not_allowed", "the address has a scheme, a port or a login that is not allowed"
+    TOO_MANY_REDIRECTS = "too_many_redirects", "the address led from one to the next without end"
+    TOO_LARGE = "too_large", "the image has more bytes or pixels than are fetched"
+    WRONG_TYPE = "wrong_type", "the response is not an image in a supported format"
+    UNDECODABLE = "undecodable", "what came begins as an image does, but cannot be decoded"
+
 
 FETCH_LEDGER_FILE = "fetched.sqlite"
 DECODER_COUNT = 2

@@ -23,10 +23,9 @@ from echo_hf._infra.atomic import replace_file
 from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import one_line
 from echo_hf.collect.fields import read_json
-from echo_hf.collect.sources.base import Post, make_source, read_page_posts
+from echo_hf.collect.sources.base import Missing, Post, make_source, read_page_posts
 from echo_hf.collect.urls import canonical_url, identified_urls
 from echo_hf.errors import RunError
-from echo_hf.reasons import Missing
 
 TOMBSTONES_FILE = "forgotten.jsonl"
 STAND_IN = "urn:sha256:"

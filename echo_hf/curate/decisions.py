@@ -24,8 +24,8 @@ from pydantic import (
 from echo_hf._infra.atomic import lock_file, replace_file
 from echo_hf.config.checks import first_error
 from echo_hf.errors import ReviewError
-from echo_hf.reasons import Review
 from echo_hf.samples.extract import MAX_PROMPT, Quality
+from echo_hf.samples.sample import Review
 from echo_hf.tables import Row
 
 Role = Literal["input", "output", "neither"]

@@ -30,11 +30,11 @@ from echo_hf.curate.provenance import (
 from echo_hf.errors import ImageError, ReviewError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import RowIssue
-from echo_hf.reasons import Doubt, Notice
+from echo_hf.reasons import Notice
 from echo_hf.samples.blanks import find_placeholders
 from echo_hf.samples.boxes import PixelBox, cut_box, get_inner_box, rotate_upright
 from echo_hf.samples.extract import TRASH
-from echo_hf.samples.sample import Finding, sample_digest, texts_of
+from echo_hf.samples.sample import Doubt, Finding, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, find_spans, text_digest
 from echo_hf.samples.tasks import decide_quality, find_doubts
 from echo_hf.tables import Row

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, Field
 
 from echo_hf._infra.text import format_share, shorten_texts
-from echo_hf.engines.base import Message, Request, Text
+from echo_hf.engines.base import Failed, Message, Request, Text
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import BY_MODEL, register
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
-from echo_hf.reasons import Failed, Notice
+from echo_hf.reasons import Notice
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Finding, Sample, add_provenance
 from echo_hf.samples.stage import RequestContent, RowResult, SampleStage

@@ -46,9 +46,9 @@ from echo_hf.images.metadata import MetadataKind, remove_metadata
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import BY_RULE, RowIssue, Stage, StageRows, join_digests, register
-from echo_hf.reasons import Notice, Review
+from echo_hf.reasons import Notice
 from echo_hf.samples.extract import TRASH
-from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Sample, sample_digest
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Review, Sample, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
 
 KEY_VARIABLE = "ECHO_HF_AUTHOR_KEY"

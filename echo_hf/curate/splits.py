@@ -32,7 +32,8 @@ from echo_hf.pipeline.stage import (
     parent_lists,
     register,
 )
-from echo_hf.reasons import Doubt, Reject, Review
+from echo_hf.reasons import Reject
+from echo_hf.samples.sample import Doubt, Review
 from echo_hf.tables import SAMPLES, Column, Table, take_rows
 
 BENCHMARKS = ("image_to_image", "text_to_image")

@@ -27,7 +27,26 @@ from pydantic import BaseModel, ValidationError
 from echo_hf._infra import registry
 from echo_hf.config.checks import EngineChoice, first_error
 from echo_hf.errors import EngineError, describe_install
-from echo_hf.reasons import Failed
+from echo_hf.reasons import Fact, FailureReason
+
+
+class Failed(FailureReason):
+    """Why a model call gave no answer; its row is kept in `quarantine` and tried again."""
+
+    NEEDS_MODEL = "needs_model", "an engine without a model has no answer; run it with one"
+    NOT_ANSWERED = "not_answered", "no answer is stored, and none was asked for"
+    DAMAGED_ANSWER = (
+        "damaged_answer",
+        "the stored answer was damaged since; a run with its model asks again",
+    )
+    ENGINE_ERROR = "engine_error", "the engine reported an error"
+    REFUSED = "refused", "the model declined to answer"
+    CUT = "cut", "the answer ended at the token limit"
+    UNREADABLE = "unreadable", "the answer holds no JSON object, or is none of those that may be"
+    OFF_SCHEMA = "off_schema", "the answer's JSON does not fit the declared schema"
+
+
+Fact.UNUSABLE.mark(Failed.REFUSED, Failed.CUT, Failed.UNREADABLE, Failed.OFF_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)

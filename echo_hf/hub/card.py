@@ -32,6 +32,7 @@ from echo_hf.hub.facts import (
     BENCHMARK_CONFIGS,
     CONFIGS,
     SAMPLE_CONFIGS,
+    LeftOut,
     ReleaseFacts,
     SampleCounts,
     choose_default_config,
@@ -41,7 +42,6 @@ from echo_hf.hub.facts import (
 from echo_hf.hub.manifest import MAX_TEXT_BYTES, SPLIT, Manifest, catch_read_errors
 from echo_hf.hub.run_tables import released_models
 from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, COPIED
-from echo_hf.reasons import LeftOut
 
 FRAMEWORK = "echo-hf"
 TASKS = {"text_to_image": "text-to-image", "image_to_image": "image-to-image"}

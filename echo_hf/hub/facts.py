@@ -28,7 +28,21 @@ from echo_hf.config.collection import Search
 from echo_hf.config.sections import Target
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_order import is_plain
+from echo_hf.reasons import Reason
 from echo_hf.tables import SAMPLES, TABLES, Column, Table, arrow_rows
+
+
+class LeftOut(Reason):
+    """Why a row of a run is not in a release, a score or a ranking."""
+
+    NOT_RELEASED = "not_released", "its sample is not in the release"
+    OTHER_SAMPLE = "other_sample", "its sample has another prompt or other inputs by now"
+    OTHER_OUTPUT = "other_output", "a rating of an image in whose place the system drew another"
+    MAY_QUOTE = "may_quote", "it may repeat posts that must not be passed on"
+    SILENCED = ("silenced", "only the texts and images in them, which may repeat restricted posts")
+    OUTPUT_NOT_CLEANED = "output_not_cleaned", "only the image, whose metadata cannot be removed"
+    UNFIT = "unfit", "an answer of half characters, a damaged one, or a longer one than is read"
+
 
 MAX_LISTED_KEYS = 1000
 MAX_MEANING_CHARACTERS = 400

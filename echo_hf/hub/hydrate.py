@@ -59,11 +59,21 @@ from echo_hf.images.loader import BadImageError
 from echo_hf.images.metadata import VERSION, remove_metadata
 from echo_hf.images.store import MAX_IMAGE_BYTES, ImageStore
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import Match
+from echo_hf.reasons import Reason
 from echo_hf.samples.boxes import cut_box, rotate_upright
 from echo_hf.samples.sample import sample_digest
 from echo_hf.samples.spans import SpanSource, join_spans, parse_spans, span_sources, text_digest
 from echo_hf.tables import PRIMARY_POST_COLUMNS, Row, arrow_rows
+
+
+class Match(Reason):
+    """How what `hydrate` puts back matches what was left out, the best first."""
+
+    EXACT = "exact", "the very words, or the very bytes of the image"
+    SAME_IMAGE = "same_picture", "the image packed or scaled again, as far as a signature tells"
+    DIFFERENT = "different", "the text or image there has changed; it stays left out"
+    MISSING = "missing", "what is available does not hold it; it stays left out"
+
 
 COLUMN = "column"
 TEXTS = ("prompt", "feedback", "provenance", COLUMN)

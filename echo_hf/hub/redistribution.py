@@ -26,7 +26,7 @@ from echo_hf.curate.provenance import (
     remove_quotes,
 )
 from echo_hf.errors import ImageError, ReleaseError, SpanError
-from echo_hf.hub.facts import SAMPLE_CONFIGS, ColumnEntry
+from echo_hf.hub.facts import SAMPLE_CONFIGS, ColumnEntry, LeftOut
 from echo_hf.hub.release import (
     NAMES,
     Release,
@@ -52,7 +52,6 @@ from echo_hf.images.similarity import (
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, count_cores, fork_map
 from echo_hf.pipeline.stage import table_bytes
-from echo_hf.reasons import LeftOut
 from echo_hf.samples.spans import repeats_source, text_digest
 from echo_hf.tables import POST_TEXT, PRIMARY_POST_COLUMNS, SAMPLES, Row
 

@@ -21,14 +21,13 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 from echo_hf._infra.parquet import open_parquet
 from echo_hf._infra.sqlite import open_scratch, select_by_keys
 from echo_hf.collect.urls import platform_of
-from echo_hf.engines.base import Completion, Request, Usage
+from echo_hf.engines.base import Completion, Failed, Request, Usage
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.facts import RequestKey, describe_problem
+from echo_hf.hub.facts import LeftOut, RequestKey, describe_problem
 from echo_hf.hub.manifest import catch_read_errors
 from echo_hf.hub.release import config_files, read_release, verify_release
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Failed, LeftOut
 from echo_hf.tables import RESPONSES, arrow_rows
 
 RESPONSES_CONFIG = "responses"

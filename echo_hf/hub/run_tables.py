@@ -19,9 +19,8 @@ from echo_hf.config.checks import ANSWERED_BY, ModelIdentity
 from echo_hf.curate.privacy import clean_image
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError
-from echo_hf.hub.facts import SAMPLE_CONFIGS, SCORE_CONFIGS, describe_problem
+from echo_hf.hub.facts import SAMPLE_CONFIGS, SCORE_CONFIGS, LeftOut, describe_problem
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import LeftOut
 from echo_hf.tables import OUTPUTS, RATINGS, RESULTS, TABLES, arrow_rows, is_wide, lengthen_rows
 
 FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]

@@ -20,7 +20,35 @@ from PIL import Image, ImageCms, ImageFile
 from echo_hf._infra.regular_file import open_regular
 from echo_hf.config.collection import MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS
 from echo_hf.errors import ImageError
-from echo_hf.reasons import BadImage, ImageNotice
+from echo_hf.reasons import Reason
+
+
+class BadImage(Reason):
+    """Why something cannot be shown as an image: `BadImageError.reason`."""
+
+    NO_FILE = "no_file", "the file does not exist or cannot be read"
+    NOT_AN_IMAGE = "not_a_picture", "it is not an image in a supported format"
+    HTML = "html", "it is a web page, whatever its name says"
+    SVG = "svg", "it is a drawing in SVG, which has no pixels and may hold scripts"
+    TOO_MANY_BYTES = "too_many_bytes", "the file is larger than is read"
+    TOO_MANY_PIXELS = "too_many_pixels", "decoded, it would have more pixels than are read"
+    TOO_SMALL = "too_small", "one of its sides is a single pixel, as of a tracking pixel"
+    TRUNCATED = "truncated", "the file ends before the image does"
+    DAMAGED = "damaged", "the bytes of the image contradict its format"
+    UNKNOWN_RANGE = "unknown_range", "its numbers do not say which of them are black and white"
+
+
+class ImageNotice(Reason):
+    """Notices about an image that could be loaded."""
+
+    ANIMATED = "animated", "it has several frames; the first is taken"
+    TRANSPARENT = "transparent", "it is transparent in places; the background is seen there"
+    SIXTEEN_BITS = "sixteen_bits", "it has 16 bits a channel; they are rounded to 8"
+    BAD_ORIENTATION = "bad_orientation", "the camera's notes cannot be read; it is not turned"
+    BAD_PROFILE = "bad_profile", "its color profile cannot be read; its numbers are taken as sRGB"
+    OTHER_PROFILE = "other_profile", "its color profile is for other channels; it is taken as sRGB"
+    GAMMA_IGNORED = "gamma_ignored", "without a profile, gamma or primaries not sRGB's are ignored"
+
 
 # An MPO, two JPEGs in one file, is opened as the JPEG that it begins with.
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.images.loader import ImageSource, PixelSize, load_image, load_rgb
-from echo_hf.reasons import ImageNotice
+from echo_hf.images.loader import ImageNotice, ImageSource, PixelSize, load_image, load_rgb
 
 SIGNATURE_SIDE = 256
 BLOCKS = 16

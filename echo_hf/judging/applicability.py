@@ -19,9 +19,9 @@ from echo_hf.metrics.base import Metric, list_measured
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import ModelStage, StageRows
 from echo_hf.prompts import Prompt, fill_prompt, quote_as_data
-from echo_hf.reasons import Outcome, Unrated
+from echo_hf.scores.rating_table import Unrated
 from echo_hf.systems.base import Task
-from echo_hf.tables import APPLICABILITY, STRING, Column, Table
+from echo_hf.tables import APPLICABILITY, STRING, Column, Outcome, Table
 
 TO_CLASSIFY = Table(
     "to_classify",

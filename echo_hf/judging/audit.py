@@ -40,12 +40,20 @@ from echo_hf.judging.rate import (
 from echo_hf.judging.results import FailedAudits
 from echo_hf.judging.session import JudgeRows, JudgeTask, JudgingResult
 from echo_hf.metrics.result import estimate_mean
-from echo_hf.reasons import NotAudited
+from echo_hf.reasons import Reason
 from echo_hf.scores.votes import count_votes, to_verdicts
 from echo_hf.systems.base import Task
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import RATINGS, Row
+
+
+class NotAudited(Reason):
+    """Why a judge neither passed nor failed a part of its audit."""
+
+    FEW_RATINGS = "few_ratings", "fewer than 5 of these images, or of real outputs, were rated"
+    NO_ROOM = "no_room", "the judge rates real outputs too low to rate anything that far below them"
+
 
 AUDIT_FILE = "audit.json"
 BOOTSTRAP_DRAWS = 1000

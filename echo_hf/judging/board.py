@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf._infra.console import SEE_MORE, make_table, say, show_table
 from echo_hf._infra.text import (
     clean,
@@ -23,8 +24,9 @@ from echo_hf._infra.text import (
     pluralize,
 )
 from echo_hf.config.checks import IMPORTED, ModelIdentity
+from echo_hf.hub.facts import LeftOut
 from echo_hf.metrics.base import ARROWS, get_better
-from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
+from echo_hf.scores.rating_table import IgnoredRating
 
 if TYPE_CHECKING:
     from echo_hf.hub.run_tables import Anchor

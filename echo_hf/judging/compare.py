@@ -17,8 +17,8 @@ from echo_hf.judging import rate
 from echo_hf.judging.rate import Explanation, JudgingStage, OutputsToRate
 from echo_hf.judging.verdicts import read_choice
 from echo_hf.prompts import Prompt, fill_prompt, quote_as_data
-from echo_hf.reasons import Outcome, Unrated
-from echo_hf.tables import COMPARISONS, INTEGER, STRING, Column, Row, Table
+from echo_hf.scores.rating_table import Unrated
+from echo_hf.tables import COMPARISONS, INTEGER, STRING, Column, Outcome, Row, Table
 
 PAIRWISE = "pairwise"
 ORDERS = ("ab", "ba")

@@ -17,8 +17,9 @@ from echo_hf.judging.audit import read_failures
 from echo_hf.judging.results import FailedAudits
 from echo_hf.judging.score import NO_FITTING_SAMPLE, ScoredRun
 from echo_hf.metrics import Metric, registered
+from echo_hf.metrics.result import MetricReason
 from echo_hf.metrics.rubric import list_figures
-from echo_hf.reasons import MetricReason, Reason
+from echo_hf.reasons import Reason
 from echo_hf.scores import NonInferiority, non_inferiority
 from echo_hf.scores.non_inferiority import Verdict, paired_non_inferiority
 from echo_hf.scores.rating_table import RUBRIC

@@ -31,7 +31,8 @@ from echo_hf.images.store import check_image
 from echo_hf.judging.rate import PROVENANCE_STAGE
 from echo_hf.judging.session import lock_judging, write_table
 from echo_hf.metrics import registered
-from echo_hf.reasons import IgnoredRating, NotImported, Outcome, Reason, Unrated
+from echo_hf.reasons import Reason
+from echo_hf.scores.rating_table import IgnoredRating, Unrated
 from echo_hf.systems.base import Task
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.files import read_bytes
@@ -43,10 +44,32 @@ from echo_hf.systems.run_tables import (
     read_records,
     read_table,
 )
-from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, TABLES, Row, Table
+from echo_hf.tables import (
+    APPLICABILITY,
+    COMPARISONS,
+    HUMAN,
+    OUTPUTS,
+    RATINGS,
+    TABLES,
+    Outcome,
+    Row,
+    Table,
+)
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
+
+
+class NotImported(Reason):
+    """Why something in a file of others does not become a row of a run."""
+
+    NOT_OF_FORMAT = "not_of_format", "a name, a number or a vote in it is none that its format has"
+    UNKNOWN_SAMPLE = "unknown_sample", "no sample of the benchmark has its name or its prompt"
+    SEVERAL_SAMPLES = "several_samples", "several samples of the benchmark have its prompt"
+    BAD_IMAGE = "bad_picture", "its image cannot be decoded"
+    AGAIN = "again", "an earlier one of the same files is about the same"
+    TAKEN = "taken", "the run has a row of its own in its place, which stays"
+
 
 RowKey = tuple[Any, ...]
 SYSTEMS = ("system", "system_a", "system_b")

@@ -37,18 +37,26 @@ from echo_hf.config.rubrics import TEXT_RENDERING as TEXT
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.errors import ConfigError, ImageError
 from echo_hf.hub.run_tables import find_left_out_reasons
-from echo_hf.images.loader import BadImageError, open_image
+from echo_hf.images.loader import BadImage, BadImageError, open_image
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.verdicts import read_rating, read_yes_no
 from echo_hf.pipeline.answer_store import compute_request_keys
 from echo_hf.pipeline.answers import Failure, RawText, StoredAnswers
 from echo_hf.pipeline.stage import ModelStage, StageRows, assign_to_row, row_keys
 from echo_hf.prompts import Prompt, fill_prompt, quote_as_data
-from echo_hf.reasons import BadImage, NotJudged, Outcome, Reason, Unrated
+from echo_hf.reasons import Reason
+from echo_hf.scores.rating_table import Unrated
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import BenchmarkTasks
-from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, Row, Table
+from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, Outcome, Row, Table
+
+
+class NotJudged(Reason):
+    """Why no judge is asked about an output."""
+
+    WITHOUT_IMAGE = "without_picture", "the system made no image of the sample"
+
 
 ValueT = TypeVar("ValueT")
 

@@ -18,11 +18,10 @@ from pydantic import (
 )
 
 from echo_hf._infra.atomic import write_json
-from echo_hf._infra.bootstrap import Interval
+from echo_hf._infra.bootstrap import Interval, Unscored
 from echo_hf.config.checks import first_error
 from echo_hf.errors import RunError
 from echo_hf.hub.run_tables import Anchor, ReleasedResults, ResultRow
-from echo_hf.reasons import Unscored
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap
 from echo_hf.scores.human_corrected import HumanCorrected
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement

@@ -38,7 +38,7 @@ from echo_hf.metrics.base import Metric
 from echo_hf.metrics.result import MetricResult, coverage_of, describe_error
 from echo_hf.metrics.rubric import list_figures
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Outcome, Reason
+from echo_hf.reasons import Reason
 from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
 from echo_hf.scores.votes import ProtocolName
@@ -46,7 +46,7 @@ from echo_hf.scores.win_rate import METRIC, make_board
 from echo_hf.systems.base import Task
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import UNKNOWN, Models, RunTables, read_human_file, read_models
-from echo_hf.tables import HUMAN, RATINGS
+from echo_hf.tables import HUMAN, RATINGS, Outcome
 
 logger = logging.getLogger(__name__)
 BOOTSTRAP_DRAWS = 1000

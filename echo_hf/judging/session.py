@@ -22,7 +22,7 @@ from datasets import Dataset
 from echo_hf._infra.atomic import lock_file, replace_file
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
-from echo_hf.engines.base import Engine, RunEngines, abstains, check_installed, check_vision
+from echo_hf.engines.base import Engine, Failed, RunEngines, abstains, check_installed, check_vision
 from echo_hf.engines.planner import ExpectedCost, Range, RequestPlan, estimate_calls, find_prices
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.engines.prices import MILLION
@@ -44,7 +44,7 @@ from echo_hf.pipeline.runner import LOCAL, Runner, make_runner
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.pipeline.trial import Trial, send_trial, take_requests
-from echo_hf.reasons import Failed, Reason
+from echo_hf.reasons import Reason
 from echo_hf.scores.sequential import Decisions
 from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table, arrow_rows

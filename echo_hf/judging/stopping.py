@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from echo_hf._infra.text import clean
 from echo_hf.config.rubrics import OVERALL
+from echo_hf.engines.base import Failed
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.errors import JudgeError
 from echo_hf.judging import judge as judging
@@ -30,7 +31,7 @@ from echo_hf.judging.session import (
 )
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.progress import ALREADY_REPORTED
-from echo_hf.reasons import Failed, Outcome, Unrated
+from echo_hf.scores.rating_table import Unrated
 from echo_hf.scores.sequential import (
     ALPHA,
     Family,
@@ -41,7 +42,7 @@ from echo_hf.scores.sequential import (
 )
 from echo_hf.scores.votes import ProtocolName, count_votes, list_pairs
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
-from echo_hf.tables import arrow_rows
+from echo_hf.tables import Outcome, arrow_rows
 
 logger = logging.getLogger(__name__)
 ORDER_SEED = 0

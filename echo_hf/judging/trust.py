@@ -9,13 +9,12 @@ from itertools import pairwise
 from typing import Any
 
 from echo_hf import scores
-from echo_hf._infra.bootstrap import MIN_SAMPLES, Interval
+from echo_hf._infra.bootstrap import MIN_SAMPLES, Interval, Unscored
 from echo_hf._infra.text import format_rounded, percent
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.judging.anchors import Anchors, fit_strengths
 from echo_hf.judging.results import UnevenCoverage
-from echo_hf.reasons import Unscored
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, Way
 from echo_hf.scores.rating_table import RatingTable
 from echo_hf.scores.votes import ProtocolName

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from echo_hf.config.rubrics import Scale
 from echo_hf.pipeline.answer_text import RepeatedKeyError, find_last_value, remove_thoughts
-from echo_hf.reasons import Unrated
+from echo_hf.scores.rating_table import Unrated
 from echo_hf.scores.votes import ProtocolName
 
 # The published code takes the first whole number from 1 to 10 in double brackets.

@@ -21,9 +21,15 @@ from echo_hf.metrics.image_features import (
     pair_images,
     reasons_of,
 )
-from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured, coverage_of, estimate_mean
+from echo_hf.metrics.result import (
+    Estimate,
+    MetricReason,
+    MetricResult,
+    Unmeasured,
+    coverage_of,
+    estimate_mean,
+)
 from echo_hf.prompts import fill_prompt
-from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:  # the package of scores imports datasets
     from echo_hf.scores.votes import ProtocolName

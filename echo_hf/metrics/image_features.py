@@ -22,14 +22,14 @@ from echo_hf.errors import ScoreError, unknown
 from echo_hf.images.embedded import read_embedded
 from echo_hf.images.loader import (
     BadImageError,
+    ImageNotice,
     ImageSource,
     LoadedImage,
     load_image,
     open_image,
     read_image_file,
 )
-from echo_hf.metrics.result import Unmeasured, describe_bootstrap, get_versions
-from echo_hf.reasons import ImageNotice, MetricReason
+from echo_hf.metrics.result import MetricReason, Unmeasured, describe_bootstrap, get_versions
 
 if TYPE_CHECKING:  # the package of scores imports datasets
     from echo_hf.scores.votes import ProtocolName

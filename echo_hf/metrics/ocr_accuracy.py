@@ -32,6 +32,7 @@ from echo_hf.metrics.image_features import (
 )
 from echo_hf.metrics.result import (
     Estimate,
+    MetricReason,
     MetricResult,
     Unmeasured,
     check_extra,
@@ -41,7 +42,6 @@ from echo_hf.metrics.result import (
     make_mean_fields,
     module_versions,
 )
-from echo_hf.reasons import MetricReason
 
 PACKAGES, EXTRA = ("rapidocr", "onnxruntime", "spellchecker"), "ocr"
 # Named, so that rapidocr never looks for another at the address it knows.

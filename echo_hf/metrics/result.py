@@ -16,11 +16,40 @@ from echo_hf._infra.bootstrap import LEVEL, METHOD, Interval, compute_interval, 
 from echo_hf._infra.plots import BAR_LABEL, LIGHT_COLOR, draw_interval, get_axes, set_label
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import MissingExtraError
-from echo_hf.reasons import BadImage, ImageNotice, MetricReason
+from echo_hf.images.loader import BadImage, ImageNotice
+from echo_hf.reasons import Reason
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
+
+
+class MetricReason(Reason):
+    """Why a metric has no number for a sample."""
+
+    MISSING_OUTPUT = "missing_output", "there is no output: none was made, or it was not kept"
+    NO_INPUT = "no_input", "there is no input to compare the output with"
+    BAD_OUTPUT = "bad_output", "the output cannot be shown as an image"
+    BAD_INPUT = "bad_input", "an input cannot be shown as an image"
+    BLANK_OUTPUT = "blank_output", "the output is of one color"
+    BLANK_INPUT = "blank_input", "an input is of one color"
+    PLACEHOLDER = "placeholder", "a sample with other inputs has the very same output"
+    NO_LEVELS = "no_levels", "a channel has no level from 5 to 250: it counts pooled, not alone"
+    ZERO_DISTANCE = "zero_distance", "a distance of 0, which the released code takes for no output"
+    UNRATED = "unrated", "no judge gave it a rating"
+    SPARED = "spared", "a judge was spared it: samples that all were asked about count"
+    OFF_SCALE = "off_scale", "the rating is not on the scale that it is divided by"
+    NO_FACE_IN_INPUT = "no_face_in_input", "no face was found in any of its inputs"
+    NO_FACE_IN_OUTPUT = "no_face_in_output", "there is a face in an input, and none in the output"
+    ZERO_NORM = "zero_norm", "every face of one side has an embedding without a direction"
+    MODEL_FAILED = "model_failed", "the model that looks at its images fails on one of them"
+    SEVERAL_INPUTS = "several_inputs", "it has more inputs than the released code takes"
+    SIZE_NOT_TAKEN = "size_not_taken", "an image is smaller or larger than the released code takes"
+    NOT_ABOVE_ZERO = "not_above_zero", "its number is not above 0: the released code drops those"
+    NOTHING_QUOTED = "nothing_quoted", "it quotes no text: the share of words is measured instead"
+    TOO_FEW_WORDS = "too_few_words", "too few words were read for a share of them to mean anything"
+    UNKNOWN_LETTERS = "unknown_letters", "each quoted string has letters that the text reader lacks"
+    OTHER_SCRIPT = "other_script", "most of what was read is in a script without a vocabulary here"
 
 
 HISTOGRAM_BINS = 20

@@ -14,8 +14,13 @@ from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.config.rubrics import OVERALL, PUBLISHED_SCALE, RUBRICS, Rubric, Scale
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.metrics.base import Metric, list_measured
-from echo_hf.metrics.result import MetricResult, Unmeasured, get_versions, make_mean_fields
-from echo_hf.reasons import MetricReason
+from echo_hf.metrics.result import (
+    MetricReason,
+    MetricResult,
+    Unmeasured,
+    get_versions,
+    make_mean_fields,
+)
 
 if TYPE_CHECKING:  # the package of scores imports datasets
     import pyarrow as pa

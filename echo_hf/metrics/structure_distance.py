@@ -32,6 +32,7 @@ from echo_hf.metrics.image_features import (
     reasons_of,
 )
 from echo_hf.metrics.result import (
+    MetricReason,
     MetricResult,
     Unmeasured,
     check_extra,
@@ -40,7 +41,6 @@ from echo_hf.metrics.result import (
     make_mean_fields,
 )
 from echo_hf.prompts import fill_prompt
-from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:  # the package of scores imports datasets
     import torch

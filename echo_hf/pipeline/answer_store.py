@@ -14,8 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from echo_hf._infra.sqlite import Database, select_by_keys
-from echo_hf.engines.base import Completion, ImageRef, Message, Request, Usage
-from echo_hf.reasons import Failed
+from echo_hf.engines.base import Completion, Failed, ImageRef, Message, Request, Usage
 
 COST_COLUMNS = """prompt_tokens integer not null, completion_tokens integer not null,
     cached_tokens integer not null, cost_usd real"""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
-from echo_hf.engines.base import Completion, Engine, Request
+from echo_hf.engines.base import Completion, Engine, Failed, Request
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.answer_text import (
     RepeatedKeyError,
@@ -18,7 +18,6 @@ from echo_hf.pipeline.answer_text import (
     remove_cut_field,
     remove_thoughts,
 )
-from echo_hf.reasons import Failed
 
 MAX_DETAIL = 300
 

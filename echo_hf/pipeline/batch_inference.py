@@ -14,13 +14,22 @@ from datasets import Dataset
 from pydantic import BaseModel
 
 from echo_hf._infra.text import format_rate, pluralize
-from echo_hf.engines.base import Completion, Engine, Message, Request, Text, Usage, check_vision
+from echo_hf.engines.base import (
+    Completion,
+    Engine,
+    Failed,
+    Message,
+    Request,
+    Text,
+    Usage,
+    check_vision,
+)
 from echo_hf.engines.planner import RequestPlan, extend_plan, plan_order
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import MAX_TRIES, Store, compute_request_keys
 from echo_hf.pipeline.answers import Failure, StoredAnswers, as_source, parse
 from echo_hf.pipeline.usable_answers import UsableAnswers
-from echo_hf.reasons import Failed, Reason
+from echo_hf.reasons import Reason
 from echo_hf.tables import arrow_batches
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset
 
-from echo_hf.engines.base import Engine, Request
+from echo_hf.engines.base import Engine, Failed, Request
 from echo_hf.errors import TableError, UnusableAnswersError
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.answers import as_source
@@ -27,7 +27,7 @@ from echo_hf.pipeline.result import StageResult, read_keys, sort_rows
 from echo_hf.pipeline.runner import LOCAL, Runner
 from echo_hf.pipeline.stage import ModelStage, Stage, compute_fingerprint, join_digests
 from echo_hf.pipeline.usable_answers import UsableAnswers, signature_of
-from echo_hf.reasons import UNUSABLE, Failed, Reason, Status
+from echo_hf.reasons import Fact, Reason, Status
 from echo_hf.tables import Table, arrow_rows
 
 
@@ -90,7 +90,9 @@ def run_stage(
         file = cache_dir / f"{stage.name}-{fingerprint}.arrow"
     mapped = None if anew else _read_cached(runner, stage, dataset, file)
     failed = dataset if mapped is None else _select_failed(stage, dataset, mapped)
-    to_ask = failed if mapped is None or again else _select_failed(stage, dataset, mapped, UNUSABLE)
+    to_ask = failed
+    if mapped is not None and not again:
+        to_ask = _select_failed(stage, dataset, mapped, Fact.UNUSABLE.reasons)
     is_asked = len(to_ask) > 0 and not offline
     if isinstance(stage, ModelStage) and engine is not None and store is not None:
         if mapped is not None and not keep_going and signature_of(stage) not in store.proven:

@@ -10,11 +10,11 @@ from datasets import Dataset
 from pydantic import BaseModel
 
 from echo_hf._infra.text import clean
-from echo_hf.engines.base import Completion, Request
+from echo_hf.engines.base import Completion, Failed, Request
 from echo_hf.errors import UnusableAnswersError
 from echo_hf.pipeline.answer_store import MAX_TRIES, Store, compute_request_keys
 from echo_hf.pipeline.answers import Failure, NoAnswers, parse
-from echo_hf.reasons import Failed, Reason
+from echo_hf.reasons import Reason
 from echo_hf.tables import arrow_batches
 
 if TYPE_CHECKING:

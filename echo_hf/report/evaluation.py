@@ -42,7 +42,7 @@ from echo_hf.judging.session import (
 from echo_hf.metrics.base import list_measured
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Outcome, count_unusable
+from echo_hf.reasons import count_unusable
 from echo_hf.report.report import report
 from echo_hf.scores.win_rate import make_board
 from echo_hf.systems.base import Task
@@ -50,7 +50,7 @@ from echo_hf.systems.benchmark import BenchmarkTasks
 from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.generate import GenerationSummary, generate_outputs
 from echo_hf.systems.run_tables import read_table
-from echo_hf.tables import OUTPUTS
+from echo_hf.tables import OUTPUTS, Outcome
 
 FIGURES = ("win_rate", "low", "high", "coverage")
 TEXTS = {"split": pa.string(), "system": pa.string(), "in_place_of": pa.string()}

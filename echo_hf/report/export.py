@@ -29,9 +29,9 @@ from echo_hf.hub.card import render_eval_file
 from echo_hf.hub.manifest import EVAL_FILE, SPLIT, Manifest, get_version
 from echo_hf.hub.redistribution import find_restricted
 from echo_hf.images.loader import detect_format
-from echo_hf.reasons import Review
 from echo_hf.report.report import build_eval_entries
 from echo_hf.report.run_data import ReportSample, RunData, SavedOutput, read_run_data
+from echo_hf.samples.sample import Review
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 
 if TYPE_CHECKING:

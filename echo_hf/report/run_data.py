@@ -39,9 +39,9 @@ from echo_hf.judging.results import (
 )
 from echo_hf.metrics.color_shift import CHANNELS, LEVELS, compute_histograms
 from echo_hf.metrics.image_features import map_in_order
-from echo_hf.reasons import Unrated
 from echo_hf.report.analysis.result import Analysis, read_analysis
 from echo_hf.scores.agreement import Agreement
+from echo_hf.scores.rating_table import Unrated
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.systems.evaluation_run import EvaluationRun

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_votes, judge_names
 from echo_hf.judging.results import SavedHumanCorrected, SavedMetric, SavedSplit, collect_judges
 from echo_hf.metrics.base import find_metric, get_better
-from echo_hf.reasons import MetricReason
+from echo_hf.metrics.result import MetricReason
 from echo_hf.report.analysis.result import PREVIOUS
 from echo_hf.report.markup import (
     count,

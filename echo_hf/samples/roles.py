@@ -12,17 +12,17 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from echo_hf._infra.text import MARK
-from echo_hf.engines.base import ImageRef, Message, Request, Text, abstains
+from echo_hf.engines.base import Failed, ImageRef, Message, Request, Text, abstains
 from echo_hf.engines.reference_images import mentions_image
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, register
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
-from echo_hf.reasons import Doubt, Failed, Notice
+from echo_hf.reasons import Notice
 from echo_hf.samples.blanks import find_placeholders
 from echo_hf.samples.extract import TRASH
-from echo_hf.samples.sample import Finding, add_provenance
+from echo_hf.samples.sample import Doubt, Finding, add_provenance
 from echo_hf.samples.sheets import move_sheet
 from echo_hf.samples.stage import RequestContent, RowResult, SampleStage, sum_columns
 from echo_hf.samples.tasks import (

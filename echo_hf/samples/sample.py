@@ -10,8 +10,35 @@ from typing import Any
 
 from datasets import List, Value
 
-from echo_hf.reasons import Notice, Reject
+from echo_hf.reasons import Fact, Notice, NoticeReason, Reason, Reject
 from echo_hf.tables import LINKED_IMAGES, SAMPLES, Column, PostRow, Table
+
+
+class Review(Reason):
+    """Why a person has to look at a sample before it is published: the values of `review`."""
+
+    MAY_SHOW_MINOR = "may_show_minor", "a real person in one of its images may be under 18"
+    PERSONAL_DATA = "personal_data", "its prompt holds personal data, or is too long to be searched"
+    IMAGE_METADATA = "image_metadata", "metadata of an image cannot be removed: keeping releases it"
+    REMOVED_EARLIER = "removed_earlier", "a reviewer removed it; its prompt or inputs changed since"
+    EDITED_EARLIER = "edited_earlier", "it lacks a reviewer's edit: prompt or inputs changed since"
+    EDITED_UNSCREENED = ("edited_unscreened", "a reviewer's words or images that no guard has seen")
+    SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
+
+
+class Doubt(NoticeReason):
+    """Why a sample may not be the task that it seems to be: the values of `doubts`."""
+
+    LACKS_INPUT = "lacks_input", "it starts from an image that came with it; none is there"
+    ROLES_CONTRADICT = "roles_contradict", "it lacks an image that the model gave it and elsewhere"
+    ROLES_ASSUMED = "roles_assumed", "no model saw its image: beside a labelled prompt, an output"
+    SCREENSHOT_WHOLE = "screenshot_whole", "its images stand in a screenshot nobody has taken apart"
+    ASSUMED_BOXES = "assumed_boxes", "nobody has said how its model names places: nothing was cut"
+    COLLAGE = "collage", "an output looks like a sheet of several images, or like a window"
+
+
+Fact.FOR_ANALYSIS.mark(*Doubt)
+
 
 ID_ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 ID_CHARACTERS = 22

@@ -20,7 +20,7 @@ from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, register
 from echo_hf.prompts import quote_as_data
-from echo_hf.reasons import Doubt, Notice
+from echo_hf.reasons import Notice
 from echo_hf.samples.boxes import (
     AUTO,
     BOX_INSTRUCTIONS,
@@ -38,7 +38,7 @@ from echo_hf.samples.boxes import (
 )
 from echo_hf.samples.extract import MAX_PROMPT
 from echo_hf.samples.held_boxes import StoredBoxes
-from echo_hf.samples.sample import Finding, Sample, add_provenance, sample_digest, texts_of
+from echo_hf.samples.sample import Doubt, Finding, Sample, add_provenance, sample_digest, texts_of
 from echo_hf.samples.sheets import is_suspected, restore_output
 from echo_hf.samples.spans import SpanIndex, squeeze
 from echo_hf.samples.stage import RequestContent, RowResult, SampleStage, sum_columns

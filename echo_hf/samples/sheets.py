@@ -11,8 +11,8 @@ from echo_hf.engines.base import abstains
 from echo_hf.errors import ImageError
 from echo_hf.images.panes import Layout, detect_layout
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import Doubt, Notice
-from echo_hf.samples.sample import Finding, Sample, add_provenance, read_provenance
+from echo_hf.reasons import Notice
+from echo_hf.samples.sample import Doubt, Finding, Sample, add_provenance, read_provenance
 
 SHEET_KEY = "sheet"  # key in the provenance of `roles`: the image that was taken from the outputs
 

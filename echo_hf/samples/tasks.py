@@ -14,12 +14,14 @@ from pydantic.json_schema import SkipJsonSchema
 
 from echo_hf._infra.text import MARK, shorten_texts
 from echo_hf.engines.reference_images import asks_for_image, needs_image
-from echo_hf.reasons import Doubt, Notice, Review
+from echo_hf.reasons import Notice
 from echo_hf.samples.blanks import MAX_PLACEHOLDER_CHARACTERS, complete_template, find_placeholders
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.held_boxes import StoredBoxes
 from echo_hf.samples.sample import (
+    Doubt,
     Finding,
+    Review,
     Sample,
     add_provenance,
     own_post_positions,

@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 from datasets import Dataset
 
 from echo_hf.collect.collect import ORDER, merge_posts
+from echo_hf.collect.sources.base import Missing
 from echo_hf.config.loading import Config
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import RowIssue, Stage, issue_rows, keep_rows, register
-from echo_hf.reasons import Missing, Notice, Reject
+from echo_hf.reasons import Notice, Reject
 from echo_hf.tables import POSTS, THREADS, Table, arrow_rows
 
 NO_PARENT = -1

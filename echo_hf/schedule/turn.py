@@ -25,9 +25,11 @@ from echo_hf.builder import build, update
 from echo_hf.builder.refresh import refresh
 from echo_hf.builder.takedown import forget
 from echo_hf.collect.crawl import crawl_posts, find_searches
+from echo_hf.collect.crawl_ledger import CrawlEnd
 from echo_hf.collect.takedown import TOMBSTONES_FILE, read_tombstones
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import ScheduleOptions
+from echo_hf.engines.base import Failed
 from echo_hf.errors import ConfigError, EchoError, RunError
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import read_release
@@ -35,7 +37,6 @@ from echo_hf.hub.remote import PullRequest, Remote
 from echo_hf.pipeline.progress import LOG_FILE, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
-from echo_hf.reasons import CrawlEnd, Failed
 from echo_hf.report.evaluation import evaluate_systems
 from echo_hf.schedule.lease import RunLease
 

@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.bootstrap import Interval, generator
+from echo_hf._infra.bootstrap import Interval, Unscored, generator
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError, TableError, unknown
-from echo_hf.reasons import Unscored
 from echo_hf.scores import kemeny, rating_table
 from echo_hf.scores.kemeny import Consensus
 from echo_hf.scores.ranks import (

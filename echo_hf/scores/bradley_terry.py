@@ -9,11 +9,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import MIN_SAMPLES, Interval, compute_interval, draw_weights
+from echo_hf._infra.bootstrap import MIN_SAMPLES, Interval, Unscored, compute_interval, draw_weights
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
-from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats
 from echo_hf.scores.votes import (
     Choices,

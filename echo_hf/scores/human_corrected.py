@@ -8,10 +8,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, Interval
+from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, Interval, Unscored
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
 from echo_hf.scores.estimate import Method, compute_t_quantile, estimate_rates, nan_mean
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, divide, read_ratings

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import MIN_SAMPLES, MIN_SPREAD, Interval, tail_share
+from echo_hf._infra.bootstrap import MIN_SAMPLES, MIN_SPREAD, Interval, Unscored, tail_share
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.reasons import Outcome, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Floats, read_outputs
 from echo_hf.scores.votes import Choices
+from echo_hf.tables import Outcome
 
 POWER = 0.8
 RARE = 0.05  # a share of samples

@@ -9,10 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from echo_hf._infra.bootstrap import Interval
+from echo_hf._infra.bootstrap import Interval, Unscored
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
-from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
 from echo_hf.scores.ranks import Mean, Resampling, means, ratios
 from echo_hf.scores.rating_table import RUBRIC, Floats, divide, format_key, read_columns

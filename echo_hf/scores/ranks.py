@@ -9,10 +9,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echo_hf._infra.bootstrap import Interval, compute_interval, draw_weights
+from echo_hf._infra.bootstrap import Interval, Unscored, compute_interval, draw_weights
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
-from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats, divide
 from echo_hf.scores.tiers import adjust_holm, sign_flip_test
 from echo_hf.scores.votes import list_pairs, to_number

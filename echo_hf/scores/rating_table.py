@@ -16,8 +16,34 @@ from echo_hf._infra.bootstrap import Bools as Bools
 from echo_hf._infra.bootstrap import Floats as Floats
 from echo_hf._infra.bootstrap import Integers as Integers
 from echo_hf.errors import ScoreError, TableError, unknown
-from echo_hf.reasons import IgnoredRating, Outcome, Unrated
-from echo_hf.tables import OUTPUTS, RATINGS, Table, arrow_rows
+from echo_hf.reasons import Fact, Reason
+from echo_hf.tables import OUTPUTS, RATINGS, Outcome, Table, arrow_rows
+
+
+class IgnoredRating(Reason):
+    """Why a rating does not count; it is named and counted in the result."""
+
+    OTHER_RUBRIC = "other_rubric", "a rating by another rubric; text_rendering has its own figures"
+    NO_OUTPUT = "no_output", "the table of outputs has no such sample and system"
+    NO_IMAGE = "no_picture", "the table of outputs says that there is no image to rate"
+    OTHER_DIGEST = "other_digest", "the judge saw another version of the sample than the system"
+
+
+class Unrated(Reason):
+    """Why a judge that answered, or could not be asked, gave no rating: values of `outcome`."""
+
+    NO_RATING = "no_rating", "the answer holds no rating in the form that was asked for"
+    BEYOND_SCALE = "beyond_scale", "the rating is not one of the judge's scale"
+    UNSHOWABLE = "unshowable", "the output or an input cannot be shown as an image"
+    NO_CHOICE = "no_choice", "the answer names none of the two, and no tie, in the form asked for"
+    AMBIGUOUS = "ambiguous", "the answer holds ratings that differ, and which one counts is open"
+    TWO_CHOICES = "two_choices", "the answer makes more than one choice in the form asked for"
+    NOT_NEEDED = "not_needed", "not asked on purpose: a part of the samples tells enough"
+
+
+Fact.UNUSABLE.mark(Unrated.NO_RATING, Unrated.BEYOND_SCALE, Unrated.AMBIGUOUS)
+Fact.UNUSABLE.mark(Unrated.NO_CHOICE, Unrated.TWO_CHOICES)
+
 
 # How often a sample is drawn, and sums of halves over samples: exact below 2**23 samples.
 Weights = NDArray[np.float32]

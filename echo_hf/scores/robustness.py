@@ -10,11 +10,10 @@ from typing import Any, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import Interval, compute_interval, draw_weights
+from echo_hf._infra.bootstrap import Interval, Unscored, compute_interval, draw_weights
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
-from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.estimate import nan_mean
 from echo_hf.scores.rating_table import Floats, Weights, divide

@@ -9,11 +9,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import CELLS_PER_BATCH, MIN_SAMPLES, MIN_SPREAD, generator
+from echo_hf._infra.bootstrap import CELLS_PER_BATCH, MIN_SAMPLES, MIN_SPREAD, Unscored, generator
 from echo_hf._infra.plots import SystemValuesPlot
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
-from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Floats, divide
 from echo_hf.scores.sequential import PairValues, check_probabilities, compute_p_values

@@ -10,9 +10,8 @@ from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import METHOD, MIN_SAMPLES
+from echo_hf._infra.bootstrap import METHOD, MIN_SAMPLES, Unscored
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.reasons import Unscored
 from echo_hf.scores.estimate import RateEstimate, estimate_rates
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divide, read_ratings
 

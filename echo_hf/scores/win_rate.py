@@ -9,14 +9,13 @@ from typing import Any, get_args
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import LEVEL, Interval, compute_interval, draw_weights
+from echo_hf._infra.bootstrap import LEVEL, Interval, Unscored, compute_interval, draw_weights
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.errors import ScoreError
-from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.estimate import RateEstimate
-from echo_hf.scores.rating_table import RUBRIC, RatingKey, divide
+from echo_hf.scores.rating_table import RUBRIC, IgnoredRating, RatingKey, divide
 from echo_hf.scores.votes import JudgeVotes, MissingRule, ProtocolName
 
 Spread = tuple[Interval | None, float | None, Unscored | None]  # and its standard error

@@ -19,11 +19,11 @@ from echo_hf.config.checks import Words
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import CONFIG
 from echo_hf.errors import GenerationError
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Task, unsupported_task
+from echo_hf.systems.base import GenerationResult, OutcomeStage, Task, unsupported_task
 from echo_hf.systems.images import to_png
 from echo_hf.systems.local_models import LocalModel, LocalOptions, LocalSystem
 from echo_hf.systems.registry import parse_options, register
+from echo_hf.tables import Outcome
 
 SAFETENSORS = "model.safetensors"
 WEIGHT_NAME = re.compile(r"(?:model\.|vqmodel\.)*((?:decoder|post_quant_conv|quantize)\..+)")

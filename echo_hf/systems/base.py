@@ -16,7 +16,19 @@ from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import CREDENTIALS
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef, Usage
-from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.reasons import Reason
+from echo_hf.tables import Outcome
+
+
+class OutcomeStage(Reason):
+    """Where a task ended that has no image: the values of `outputs.stage`."""
+
+    PREFLIGHT = "preflight", "before anything was asked: the model is no longer there"
+    TASK = "task", "the system does not take such a task, such as one with several inputs"
+    INPUT = "input", "its prompt or its inputs were not accepted"
+    OUTPUT = "output", "the image was made, and held back"
+    REQUEST = "request", "the request to the system failed"
+    ANSWER = "answer", "the answer is not an image that can be stored"
 
 
 @dataclass(frozen=True, slots=True)

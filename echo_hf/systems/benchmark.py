@@ -31,10 +31,19 @@ from echo_hf.hub.release import iterate_rows
 from echo_hf.images.embedded import read_embedded
 from echo_hf.images.store import ImageStore, check_image
 from echo_hf.pipeline.runs import open_run_folder
-from echo_hf.reasons import NoTask
+from echo_hf.reasons import Reason
 from echo_hf.samples.sample import sample_digest
 from echo_hf.systems.base import Task
 from echo_hf.tables import arrow_rows
+
+
+class NoTask(Reason):
+    """Why a sample of a benchmark cannot be given to a system."""
+
+    DEHYDRATED = "dehydrated", "words or images are left out: `echo-hf hydrate` puts them back"
+    MISSING_INPUT = "missing_input", "an input image is no longer available"
+    UNREADABLE_INPUT = "unreadable_input", "an input image cannot be decoded"
+
 
 ValueT = TypeVar("ValueT")
 FileStates = tuple[tuple[str, int, int, int], ...]

@@ -29,11 +29,11 @@ from echo_hf.config.checks import ReadablePath, Section, Statement, StrictInt, W
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError, ImageError, unknown
 from echo_hf.images.loader import detect_format
-from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
     MIN_SECRET_CHARACTERS,
     GenerationResult,
     JsonMapping,
+    OutcomeStage,
     Task,
     TransientError,
     failure_result,
@@ -42,6 +42,7 @@ from echo_hf.systems.base import (
 )
 from echo_hf.systems.files import BadFileError, ExternalResult, parse_result, read_image
 from echo_hf.systems.registry import assign_devices, parse_options, register
+from echo_hf.tables import Outcome
 
 SHIPPED_PREFIX = "worker:"
 WORKERS_FOLDER = Path(__file__).resolve().parent / "workers"

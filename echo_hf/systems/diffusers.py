@@ -17,11 +17,11 @@ from echo_hf.config.checks import StrictInt
 from echo_hf.config.systems import FixedSize, OutputSize, SystemConfig
 from echo_hf.errors import GenerationError, unknown
 from echo_hf.images.loader import PixelSize
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Task, unsupported_task
+from echo_hf.systems.base import GenerationResult, OutcomeStage, Task, unsupported_task
 from echo_hf.systems.images import nearest_size, pick_size, scale_size, stitch, to_png
 from echo_hf.systems.local_models import LocalOptions, LocalSystem
 from echo_hf.systems.registry import parse_options, register
+from echo_hf.tables import Outcome
 
 INDEX = "model_index.json"
 MEGAPIXEL = 1024 * 1024

@@ -18,9 +18,9 @@ from echo_hf.config.checks import Name, ReadablePath, Section, StrictInt, first_
 from echo_hf.config.systems import CappedDollars, SystemConfig
 from echo_hf.errors import GenerationError, ImageError
 from echo_hf.images.store import MAX_IMAGE_BYTES, check_image
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, JsonMapping, Task, failure_result
+from echo_hf.systems.base import GenerationResult, JsonMapping, OutcomeStage, Task, failure_result
 from echo_hf.systems.registry import parse_options, register
+from echo_hf.tables import Outcome
 
 # The stage in which a task ended, where the report does not name one.
 DEFAULT_STAGES = {

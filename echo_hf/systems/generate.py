@@ -16,12 +16,12 @@ from echo_hf.engines.planner import ExpectedCost
 from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.runner import make_runner
-from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import System, Task
-from echo_hf.systems.benchmark import load_evaluation
+from echo_hf.systems.benchmark import NoTask, load_evaluation
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.journal import (
     OUTPUTS_FILE,
+    NotTabled,
     build_outputs_table,
     count_untabled,
     lock_systems,
@@ -36,6 +36,7 @@ from echo_hf.systems.registry import (
     make_system,
 )
 from echo_hf.systems.runner import GenerationPlan, SystemRun
+from echo_hf.tables import Outcome
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from echo_hf.config.systems import FixedSize, OutputPrice, OutputSize, SystemCon
 from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
 from echo_hf.images.loader import PixelSize
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Task
+from echo_hf.systems.base import GenerationResult, OutcomeStage, Task
 from echo_hf.systems.hosted import (
     HostedOptions,
     HostedSystem,
@@ -31,6 +30,7 @@ from echo_hf.systems.hosted import (
 )
 from echo_hf.systems.images import SentInput, add_image, nearest_size, pick_size, unusable_image
 from echo_hf.systems.registry import register
+from echo_hf.tables import Outcome
 
 REFUSAL_REASONS = {
     *("BLOCKLIST", "ESCALATION", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_SAFETY"),

@@ -27,10 +27,10 @@ from echo_hf.engines.server import ApiKey, Server, check_variable_name
 from echo_hf.errors import EngineError, GenerationError, ImageError
 from echo_hf.images.loader import PixelSize
 from echo_hf.images.store import MAX_IMAGE_BYTES
-from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
     TEXTS,
     GenerationResult,
+    OutcomeStage,
     Retired,
     Task,
     TransientError,
@@ -39,6 +39,7 @@ from echo_hf.systems.base import (
 )
 from echo_hf.systems.images import SentInput, prepare_input
 from echo_hf.systems.registry import get_price, parse_options, require_model
+from echo_hf.tables import Outcome
 
 MAX_CONNECT_SECONDS = 10.0
 NO_KEY = "none"  # for clients that need a key even where a server needs none

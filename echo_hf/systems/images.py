@@ -21,14 +21,15 @@ from echo_hf.errors import ImageError
 from echo_hf.images.loader import (
     ORIENTATION_TAG,
     ORIENTATION_TURNS,
+    ImageNotice,
     PixelSize,
     load_image,
     load_rgb,
     open_image,
 )
 from echo_hf.images.store import check_image
-from echo_hf.reasons import ImageNotice, Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Task
+from echo_hf.systems.base import GenerationResult, OutcomeStage, Task
+from echo_hf.tables import Outcome
 
 
 def open_inputs(task: Task) -> tuple[Image.Image, ...]:

@@ -22,8 +22,16 @@ from echo_hf.config.checks import ANSWERED_BY
 from echo_hf.engines.base import Usage
 from echo_hf.errors import RunError
 from echo_hf.pipeline.answer_store import signature_digest
-from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
-from echo_hf.tables import OUTPUTS
+from echo_hf.reasons import Reason
+from echo_hf.systems.base import OutcomeStage
+from echo_hf.tables import OUTPUTS, Outcome
+
+
+class NotTabled(Reason):
+    """Why an output that a journal holds is not in the table of outputs."""
+
+    OTHER_SETTINGS = "other_settings", "not by its system's last settings; the journal keeps it"
+
 
 FOLDER, SUFFIX = "outputs", ".jsonl"
 OUTPUTS_FILE = "outputs.parquet"

@@ -30,10 +30,10 @@ from echo_hf.engines.checkpoint import frame_bytes, is_hub_name, sample_weights
 from echo_hf.engines.transformers import free_memory, is_out_of_memory
 from echo_hf.errors import EchoError, GenerationError, ImageError
 from echo_hf.images.loader import BadImageError
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Task, failure_result
+from echo_hf.systems.base import GenerationResult, OutcomeStage, Task, failure_result
 from echo_hf.systems.images import open_inputs
 from echo_hf.systems.registry import assign_devices, require_model
+from echo_hf.tables import Outcome
 
 # Files that decide an image, unlike a README.
 SETTINGS_SUFFIXES = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})

@@ -27,8 +27,7 @@ from echo_hf.engines.prices import compute_call_cost, parse_count, parse_usage, 
 from echo_hf.engines.server import OPENAI_URL
 from echo_hf.errors import GenerationError
 from echo_hf.images.loader import PixelSize
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, JsonMapping, Task, failure_result
+from echo_hf.systems.base import GenerationResult, JsonMapping, OutcomeStage, Task, failure_result
 from echo_hf.systems.hosted import (
     MAX_CONNECT_SECONDS,
     HostedOptions,
@@ -49,6 +48,7 @@ from echo_hf.systems.images import (
     unusable_image,
 )
 from echo_hf.systems.registry import register
+from echo_hf.tables import Outcome
 
 STEP = 16
 MAX_SIDE_RATIO = 3.0

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from echo_hf._infra.worker_pool import WorkerFactory
 from echo_hf.config.checks import EngineChoice, Section, StrictInt, Words
 from echo_hf.config.systems import OutputPrice, SystemConfig
-from echo_hf.engines.base import Engine, Message, Request, Text, Usage, make_engine
+from echo_hf.engines.base import Engine, Failed, Message, Request, Text, Usage, make_engine
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import (
     ExpectedCost,
@@ -29,10 +29,10 @@ from echo_hf.engines.server import ServerEngine
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.prompts import load_prompt, quote_as_data
-from echo_hf.reasons import Failed, Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Retired, Task, TransientError
+from echo_hf.systems.base import GenerationResult, OutcomeStage, Retired, Task, TransientError
 from echo_hf.systems.registry import estimate_cost, make_system, parse_options, register
 from echo_hf.systems.runner import add_costs, result_of_error
+from echo_hf.tables import Outcome
 
 PROMPT_NAME = "rewrite"
 

@@ -25,11 +25,12 @@ from echo_hf.config.rubrics import OVERALL, RUBRICS
 from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, TableError
+from echo_hf.hub.facts import LeftOut
 from echo_hf.hub.manifest import READ_ERRORS
 from echo_hf.hub.run_tables import DIGEST_COLUMN, SAMPLE_COLUMN, find_left_out_reasons
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
-from echo_hf.scores.rating_table import read_outputs
+from echo_hf.reasons import Reason
+from echo_hf.scores.rating_table import IgnoredRating, read_outputs
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import (
@@ -38,6 +39,7 @@ from echo_hf.tables import (
     HUMAN,
     OUTPUTS,
     RATINGS,
+    Outcome,
     Row,
     Table,
     is_wide,

@@ -26,10 +26,10 @@ from echo_hf.errors import EchoError, GenerationError, ImageError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.progress import ALREADY_REPORTED, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
     TEXTS,
     GenerationResult,
+    OutcomeStage,
     Retired,
     System,
     Task,
@@ -40,6 +40,7 @@ from echo_hf.systems.base import (
 )
 from echo_hf.systems.journal import SETTLED, UNUSABLE, Journal, JournalEntry, hash_signature
 from echo_hf.systems.registry import estimate_cost
+from echo_hf.tables import Outcome
 
 logger = logging.getLogger(__name__)
 MAX_TEXT, MAX_REMARK = 1000, 300

@@ -53,12 +53,11 @@ from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.prompts import Prompt
 from echo_hf.quickstart.systems import write_stand_in_outputs
-from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.systems.images import open_inputs
 from echo_hf.systems.registry import make_system
-from echo_hf.tables import POSTS, Table
+from echo_hf.tables import POSTS, Outcome, Table
 from gpu_parts import models
 
 Item = TypeVar("Item")

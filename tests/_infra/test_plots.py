@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf.errors import MissingExtraError
+from echo_hf.images.loader import BadImage
 from echo_hf.metrics import MetricResult, TextRenderingResult, Unmeasured
-from echo_hf.reasons import BadImage, MetricReason, Unscored
+from echo_hf.metrics.result import MetricReason
 from echo_hf.scores import Board, BradleyTerry, Sensitivity, Tiers, WinRate
 
 NAN = math.nan

@@ -17,7 +17,7 @@ from echo_hf._infra.summary import SummaryMixin, shorten
 from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.release import read_release
 from echo_hf.metrics import MetricResult, Unmeasured
-from echo_hf.reasons import MetricReason
+from echo_hf.metrics.result import MetricReason
 from echo_hf.report.analysis.result import Analysis
 
 HOSTILE = "<script>alert(1)</script>\n& <b>"

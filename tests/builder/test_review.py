@@ -14,7 +14,6 @@ from rich.console import Console
 from echo_hf.builder.build import build, open_run
 from echo_hf.builder.review import (
     REASON_MEANINGS,
-    TASK_NOTICES,
     Fitness,
     OpenReview,
     OpenReviews,
@@ -30,7 +29,8 @@ from echo_hf.curate.edits import SampleEdit
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ReviewError, RunError
 from echo_hf.hub.release import Release
-from echo_hf.reasons import Review
+from echo_hf.reasons import find_meaning
+from echo_hf.samples.sample import Review
 from tests.curate.reviewed_rows_for_tests import SHOT, A, row
 from tests.errors_for_tests import said_by
 from tests.recorded_as_model import KIND, RecordedAsModel, X, bundled_posts, config_over
@@ -324,7 +324,7 @@ def test_what_a_sample_is_fit_for_and_what_to_look_at(
 def test_doubts_on_the_way_are_named_once() -> None:
     notices = [("two_roles", "x"), ("two_roles", "y"), ("masked_e_mail", None)]
     found = told(*notices)
-    assert found.look_at == (next(one.meaning for one in TASK_NOTICES if one == "two_roles"),)
+    assert found.look_at == (find_meaning("two_roles"),)
 
 
 def test_every_reason_for_review_has_words() -> None:

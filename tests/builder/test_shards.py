@@ -23,13 +23,12 @@ from echo_hf.builder.takedown import forget
 from echo_hf.builder.update import explain_changes
 from echo_hf.cli import app
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as CRAWLED
-from echo_hf.collect.fetch import FETCH_LEDGER_FILE, FetchLedger, FetchResult
+from echo_hf.collect.fetch import FETCH_LEDGER_FILE, FetchLedger, FetchResult, Unfetched
 from echo_hf.collect.takedown import STAND_IN, TOMBSTONES_FILE, add_tombstones, hash_url
 from echo_hf.config.loading import parse_config
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ConfigError, EchoError, EngineError, RunError, StoreError
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import Unfetched
 from tests.collect.platforms.crawling import Serve, config_of, crawled
 from tests.collect.platforms.simulated import World
 from tests.errors_for_tests import said_by

@@ -27,17 +27,16 @@ from echo_hf.cli.build_view import (
 )
 from echo_hf.cli.evaluation_view import list_remedies, make_outcome_table, make_system_table
 from echo_hf.cli.progress import TerminalProgress, find_commonest_failure, format_reason_places
-from echo_hf.collect.fetch import FetchStats
+from echo_hf.collect.fetch import FetchStats, Unfetched
 from echo_hf.config.checks import EngineChoice
-from echo_hf.engines.base import Usage
+from echo_hf.engines.base import Failed, Usage
 from echo_hf.engines.planner import ExpectedCost, Range, RequestPlan
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.result import StageResult, StageStats
 from echo_hf.pipeline.stage import CONTROL
-from echo_hf.reasons import Failed, Outcome, Unfetched
 from echo_hf.systems.generate import GenerationSummary, SystemListing, list_systems
 from echo_hf.systems.runner import GenerationPlan, GenerationStats
-from echo_hf.tables import POSTS
+from echo_hf.tables import POSTS, Outcome
 from tests.systems.runs_for_tests import entry, system, task
 
 FETCHED = FetchStats(1010, 7, 1000, reasons=Counter({Unfetched.GONE: 2}), seconds=50.0)

@@ -34,6 +34,7 @@ from echo_hf.collect.crawl import (
 )
 from echo_hf.collect.crawl_ledger import (
     CRAWL_LEDGER_FILE,
+    CrawlEnd,
     CrawlLedger,
     CrawlStats,
     read_stored_pages,
@@ -52,7 +53,6 @@ from echo_hf.config.collection import CrawlBudget, ExpandLimits, Phase, Search
 from echo_hf.config.loading import Config
 from echo_hf.errors import ConfigError, PlatformError
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import CrawlEnd
 from tests.collect.platforms.crawling import (
     HURRIED,
     Serve,

@@ -28,11 +28,11 @@ from echo_hf.collect.fetch import (
     FetchResult,
     FetchStats,
     IpAddress,
+    Unfetched,
     fetch_images,
     is_public,
 )
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import Unfetched
 from tests.collect.fetching import (
     BLUE,
     NOISE,

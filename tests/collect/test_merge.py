@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from echo_hf.collect.collect import READ_POSTS, PostMerge, merge_posts
-from echo_hf.reasons import Missing
+from echo_hf.collect.sources.base import Missing
 from echo_hf.tables import POSTS
 
 Row = dict[str, Any]

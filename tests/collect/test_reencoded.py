@@ -11,8 +11,7 @@ import pytest
 from PIL import Image, ImageFilter
 
 from echo_hf.collect.download import ImageSignatures
-from echo_hf.images.loader import load_rgb
-from echo_hf.reasons import BadImage
+from echo_hf.images.loader import BadImage, load_rgb
 from tests.collect.images_like_posts import photograph, scaled, tinted, with_disc, with_words
 from tests.images_for_tests import encoded, rgb_profile
 from tests.stages_for_tests import ROOT

@@ -14,17 +14,23 @@ import yaml
 from typer.testing import CliRunner
 
 from echo_hf.builder.build import run_until
-from echo_hf.builder.refresh import REFRESH_LEDGER_FILE, PlatformRefresh, RefreshLedger, refresh
+from echo_hf.builder.refresh import (
+    REFRESH_LEDGER_FILE,
+    PlatformRefresh,
+    RefreshEnd,
+    RefreshLedger,
+    refresh,
+)
 from echo_hf.builder.takedown import forget
 from echo_hf.cli import app
 from echo_hf.cli.build_view import format_refreshed
 from echo_hf.collect.crawl import Patience, crawl_posts
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE, read_stored_pages
 from echo_hf.collect.platforms.base import PLATFORMS, Question, Tariff
+from echo_hf.collect.sources.base import Missing
 from echo_hf.config.loading import Config
 from echo_hf.errors import PlatformError, RunError
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Missing, RefreshEnd
 from tests.collect.platforms.crawling import HURRIED, Serve, config_of
 from tests.collect.platforms.simulated import HOST, NAME, Service, Simulated, World, path_of
 from tests.progress_for_tests import Heard

@@ -10,9 +10,8 @@ import pytest
 
 from echo_hf.collect.relevance import Relevance, RelevanceAnswer
 from echo_hf.config.sections import Target
-from echo_hf.engines.base import Text
+from echo_hf.engines.base import Failed, Text
 from echo_hf.pipeline.answers import Failure
-from echo_hf.reasons import Failed
 from echo_hf.tables import POSTS
 
 TARGET = Target(

@@ -14,6 +14,7 @@ import pytest
 
 from echo_hf.collect.crawl_ledger import (
     CRAWL_LEDGER_FILE,
+    CrawlEnd,
     CrawlLedger,
     LedgerQuestion,
     forget_posts,
@@ -35,7 +36,6 @@ from echo_hf.collect.takedown import (
     remove_posts,
 )
 from echo_hf.errors import RunError
-from echo_hf.reasons import CrawlEnd
 from tests.collect.platforms.crawling import Serve, collected, config_of, crawled
 from tests.collect.platforms.simulated import HOST, World
 

@@ -29,10 +29,11 @@ from echo_hf.curate.feedback import (
     read_failure_keyword,
     split_comments,
 )
+from echo_hf.engines.base import Failed
 from echo_hf.pipeline.answer_store import compute_request_keys
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
-from echo_hf.reasons import Failed, Notice
+from echo_hf.reasons import Notice
 from echo_hf.tables import SAMPLES
 from tests.samples_for_tests import TARGET, digest, kept, noted, post, said, sample, table, url
 

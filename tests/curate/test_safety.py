@@ -42,7 +42,7 @@ from echo_hf.curate.safety import (
     list_guard_inputs,
     split_texts,
 )
-from echo_hf.engines.base import Completion, ImageRef, Request, Text
+from echo_hf.engines.base import Completion, Failed, ImageRef, Request, Text
 from echo_hf.errors import ConfigError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
@@ -50,7 +50,6 @@ from echo_hf.pipeline.answers import Failure, RawText, parse
 from echo_hf.pipeline.result import StageResult, StageStats
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.prompts import load_prompt
-from echo_hf.reasons import Failed
 from tests.samples_for_tests import (
     CONFIG_DATA,
     TARGET,

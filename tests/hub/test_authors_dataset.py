@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import echo_hf
+from echo_hf.collect.fetch import Unfetched
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.authors_dataset import (
     MissingImagesWarning,
@@ -28,7 +29,6 @@ from echo_hf.hub.authors_dataset import (
     shrink_box,
 )
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import Unfetched
 from echo_hf.tables import OFFICIAL_DATASET, release_features
 from tests.collect.fetching import BLUE, RED, digest_of, policy_for
 from tests.collect.loopback import ImageServer

@@ -18,9 +18,8 @@ from PIL import Image
 import echo_hf
 from echo_hf.errors import EchoError, MissingExtraError, ScoreError
 from echo_hf.hub.evaluate_metric import list_configs, store_image, to_plain_values
-from echo_hf.images.loader import load_image
+from echo_hf.images.loader import ImageNotice, load_image
 from echo_hf.metrics import color_shift, registered, text_rendering
-from echo_hf.reasons import ImageNotice
 from echo_hf.scores import human_corrected, win_rate
 from tests.images_for_tests import encoded, rgb_profile
 from tests.metrics.images_for_metrics import INPUTS as PUBLISHED_INPUTS

@@ -21,6 +21,7 @@ from echo_hf.collect.fetch import FetchStats
 from echo_hf.hub.hydrate import (
     Archive,
     HydrationResult,
+    Match,
     Restored,
     hydrate,
     hydrate_sample,
@@ -36,7 +37,6 @@ from echo_hf.hub.release import (
     write_release,
 )
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import Match
 from echo_hf.samples.sample import sample_digest
 from echo_hf.samples.spans import SourceSpan
 from echo_hf.tables import POSTS, SAMPLES

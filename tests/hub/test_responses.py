@@ -22,6 +22,7 @@ from echo_hf._infra.sqlite import MAX_VARIABLES
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ReleaseError
 from echo_hf.hub import responses
+from echo_hf.hub.facts import LeftOut
 from echo_hf.hub.release import Release
 from echo_hf.hub.responses import (
     BATCH_ROWS,
@@ -37,7 +38,6 @@ from echo_hf.hub.responses import (
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import LeftOut
 from echo_hf.tables import POSTS, RESPONSES
 from tests.hub.conftest import Configs, Write
 from tests.stages_for_tests import request

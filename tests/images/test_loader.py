@@ -23,7 +23,9 @@ from PIL import Image, ImageCms, ImageFile
 from echo_hf.errors import ImageError
 from echo_hf.images.loader import (
     FORMATS,
+    BadImage,
     BadImageError,
+    ImageNotice,
     convert_to_srgb,
     decoding,
     detect_format,
@@ -34,7 +36,6 @@ from echo_hf.images.loader import (
     open_image,
 )
 from echo_hf.images.store import MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, check_image
-from echo_hf.reasons import BadImage, ImageNotice
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import (
     encoded,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from echo_hf.errors import RunError, ScoreError, TableError
+from echo_hf.hub.facts import LeftOut
 from echo_hf.judging.score import RunAgreement, measure_agreement
-from echo_hf.reasons import LeftOut
 from echo_hf.scores import agreement
 from echo_hf.systems.run_tables import read_human_file
 from echo_hf.tables import HUMAN, RATINGS

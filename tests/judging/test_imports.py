@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from echo_hf.errors import ConfigError, RunError
-from echo_hf.judging.imports import ImportResult, import_judgements
+from echo_hf.judging.imports import ImportResult, NotImported, import_judgements
 from echo_hf.judging.score import measure_agreement, score
 from echo_hf.metrics.text_rendering import RUBRIC as TEXT_RENDERING
-from echo_hf.reasons import IgnoredRating, NotImported, Reason
+from echo_hf.reasons import Reason
 from echo_hf.scores import human_corrected
+from echo_hf.scores.rating_table import IgnoredRating
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.judging import run_for_tests as small
 from tests.judging.run_for_tests import called, output, put, rating, root, stripes, write

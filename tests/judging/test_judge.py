@@ -13,16 +13,16 @@ import pytest
 
 from echo_hf.config.evaluation import read_judge, shipped_judges
 from echo_hf.curate.provenance import remove_quotes
-from echo_hf.engines.base import Completion, Request, Text, Usage, register
+from echo_hf.engines.base import Completion, Failed, Request, Text, Usage, register
 from echo_hf.errors import ConfigError, EngineError, JudgeError, MissingExtraError, RunError
 from echo_hf.judging.gate import JUDGE_DIGEST_PATTERN
 from echo_hf.judging.judge import judge
 from echo_hf.judging.rate import resize_as_published
 from echo_hf.judging.session import JudgingResult
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Failed, Outcome, Unrated
+from echo_hf.scores.rating_table import Unrated
 from echo_hf.systems.benchmark import load_evaluation
-from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
+from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS, Outcome
 from tests.judging.judges_for_tests import (
     EDITS,
     GIVEN,

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf.judging.judge import judge
 from echo_hf.judging.rate import draw_share
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingPlan, JudgingResult
-from echo_hf.reasons import Unscored
 from echo_hf.systems.base import Task
 from tests.judging.judges_for_tests import (
     SYSTEMS,

@@ -14,12 +14,13 @@ import pytest
 import yaml
 
 from echo_hf.errors import RunError, ScoreError, WeightsError
+from echo_hf.hub.facts import LeftOut
 from echo_hf.hub.run_tables import ResultRow, read_results
 from echo_hf.judging.score import Scores, score
 from echo_hf.metrics import Metric, MetricResult, register
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import IgnoredRating, LeftOut
 from echo_hf.report.report import report
+from echo_hf.scores.rating_table import IgnoredRating
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.systems.run_tables import RunTables, read_run
 from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS

@@ -12,11 +12,11 @@ from hypothesis import given
 from scipy.stats import norm
 
 from echo_hf import scores
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.errors import RunError
 from echo_hf.judging.score import score
 from echo_hf.judging.trust import MEANINGS, Trust, collect_trust_lines, find_uneven_coverage
-from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.systems.run_tables import Models
 from echo_hf.tables import OUTPUTS, RATINGS

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from echo_hf.config.rubrics import Scale
 from echo_hf.judging.verdicts import read_choice, read_rating, read_yes_no
-from echo_hf.reasons import Unrated
+from echo_hf.scores.rating_table import Unrated
 
 TEN = (1.0, 10.0)
 

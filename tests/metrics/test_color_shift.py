@@ -29,7 +29,7 @@ from echo_hf.metrics.color_shift import (
     pool_shifts,
     select_pixels,
 )
-from echo_hf.reasons import MetricReason
+from echo_hf.metrics.result import MetricReason
 from echo_hf.scores.votes import ProtocolName
 from tests.markdown_for_tests import cells
 from tests.metrics.images_for_metrics import (

@@ -25,7 +25,7 @@ from echo_hf.judging.applicability import fill_applicability_prompt
 from echo_hf.judging.score import score
 from echo_hf.metrics import Metric, MetricResult, Unmeasured, measure_each, register, registered
 from echo_hf.metrics.base import ARROWS, find_metric, list_measured
-from echo_hf.reasons import MetricReason
+from echo_hf.metrics.result import MetricReason
 from echo_hf.report.export import export
 from echo_hf.report.report import report
 from echo_hf.systems.benchmark import load_evaluation

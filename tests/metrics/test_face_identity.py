@@ -26,8 +26,7 @@ from echo_hf.metrics.face_identity import (
     find_pack,
     get_levels,
 )
-from echo_hf.metrics.result import Unmeasured
-from echo_hf.reasons import MetricReason
+from echo_hf.metrics.result import MetricReason, Unmeasured
 from echo_hf.scores.votes import ProtocolName
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from echo_hf.errors import ImageError, ScoreError, WeightsError
-from echo_hf.images.loader import load_rgb
+from echo_hf.images.loader import ImageNotice, load_rgb
 from echo_hf.metrics import color_shift
 from echo_hf.metrics.face_identity import Faces
 from echo_hf.metrics.image_features import (
@@ -37,8 +37,7 @@ from echo_hf.metrics.image_features import (
     pair_prompts,
     reasons_of,
 )
-from echo_hf.metrics.result import Unmeasured
-from echo_hf.reasons import ImageNotice, MetricReason
+from echo_hf.metrics.result import MetricReason, Unmeasured
 from tests.images_for_tests import encoded
 from tests.metrics.images_for_metrics import CUT, DEEP, SPECIAL, noise
 

@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageFont
 
+from echo_hf.images.loader import BadImage
 from echo_hf.metrics import OcrAccuracyResult, ocr_accuracy
 from echo_hf.metrics.ocr_accuracy import (
     TextLine,
@@ -34,7 +35,7 @@ from echo_hf.metrics.ocr_accuracy import (
     order_blue_first,
     score_text,
 )
-from echo_hf.reasons import BadImage, MetricReason
+from echo_hf.metrics.result import MetricReason
 from tests.images_for_tests import encoded
 from tests.stages_for_tests import ROOT
 

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.metrics import InputCache, StructureDistanceResult, structure_distance
+from echo_hf.metrics.result import MetricReason
 from echo_hf.metrics.structure_distance import (
     MEAN,
     SPREAD,
@@ -20,7 +21,6 @@ from echo_hf.metrics.structure_distance import (
     load_vit,
     self_similarities,
 )
-from echo_hf.reasons import MetricReason
 from tests.metrics.images_for_metrics import BOTH, CUT, noise
 from tests.metrics.vit_for_tests import (
     DINO_S_16,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from echo_hf.errors import ScoreError
 from echo_hf.metrics import text_rendering
-from echo_hf.reasons import MetricReason
+from echo_hf.metrics.result import MetricReason
 
 Row = dict[str, Any]
 RATINGS = st.lists(

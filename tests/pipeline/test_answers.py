@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from echo_hf.engines.base import Completion, Request
+from echo_hf.engines.base import Completion, Failed, Request
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.answers import (
     DirectAnswers,
@@ -22,7 +22,6 @@ from echo_hf.pipeline.answers import (
     as_source,
     parse,
 )
-from echo_hf.reasons import Failed
 from tests.stages_for_tests import Color, Scripted, request
 
 RED = '{"name": "red", "number": 3}'

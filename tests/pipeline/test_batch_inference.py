@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pytest
 
-from echo_hf.engines.base import Completion, Request, Text, Usage
+from echo_hf.engines.base import Completion, Failed, Request, Text, Usage
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.answers import Failure, parse
@@ -24,7 +24,6 @@ from echo_hf.pipeline.batch_inference import (
     plan_requests,
 )
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import Failed
 from tests.stages_for_tests import (
     MOST_TOKENS,
     EngineLostError,

@@ -17,10 +17,11 @@ import pytest
 from datasets import Dataset, load_from_disk
 from datasets.fingerprint import Hasher
 
+from echo_hf.engines.base import Failed
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, StoredAnswers
 from echo_hf.pipeline.stage import Stage, StageRows, parent_lists, row_keys
-from echo_hf.reasons import Failed, Notice, Reject
+from echo_hf.reasons import Notice, Reject
 from echo_hf.tables import HUMAN, RATINGS, STRING, Column, Table
 from tests.stages_for_tests import ROOT, Echo, EchoAgain, Guess, GuessShade, posts
 

@@ -26,9 +26,9 @@ import echo_hf
 from echo_hf.cli import app
 from echo_hf.cli.evaluation_view import show_evaluation_plan
 from echo_hf.errors import ConfigError, EngineError, GenerationError, UnusableAnswersError
-from echo_hf.reasons import Outcome
 from echo_hf.report.evaluation import Evaluation, PlannedWork
 from echo_hf.systems.base import GenerationResult, Task
+from echo_hf.tables import Outcome
 from tests.engines.openai.loopback_server import (
     Answer,
     Asked,

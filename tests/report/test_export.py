@@ -31,10 +31,9 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
 from echo_hf.hub.release import read_config_rows, read_release
-from echo_hf.judging.imports import import_judgements
+from echo_hf.judging.imports import NotImported, import_judgements
 from echo_hf.judging.results import SavedIdentity
 from echo_hf.judging.score import score
-from echo_hf.reasons import NotImported
 from echo_hf.report.csv_tables import write_csv
 from echo_hf.report.export import (
     ExportedRun,

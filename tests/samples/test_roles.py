@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from echo_hf.engines.base import Engine, ImageRef, Request, Text, make_engine
+from echo_hf.engines.base import Engine, Failed, ImageRef, Request, Text, make_engine
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import Failed, Notice
+from echo_hf.reasons import Notice
 from echo_hf.samples.roles import Roles
 from echo_hf.samples.tasks import (
     AbsentImageAnswer,

@@ -17,14 +17,13 @@ from PIL import Image
 from pydantic import BaseModel, ValidationError
 
 from echo_hf.config.loading import Config
-from echo_hf.engines.base import ImageRef, Request, Text
+from echo_hf.engines.base import Failed, ImageRef, Request, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.batch_inference import plan_requests
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import Failed
 from echo_hf.samples.boxes import BOX_INSTRUCTIONS, Convention, get_inner_box
 from echo_hf.samples.screenshots import Screenshots, ScreenshotsAnswer, collect_relevant_text
 from tests.images_for_tests import encoded

@@ -16,12 +16,11 @@ from echo_hf.config.loading import parse_config
 from echo_hf.config.sections import NAMED_HAZARDS
 from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.safety import Safety
-from echo_hf.engines.base import Request, Text
+from echo_hf.engines.base import Failed, Request, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import Failed
 from echo_hf.samples.extract import Extract
 from echo_hf.samples.roles import Roles
 from echo_hf.samples.screenshots import Screenshots

@@ -9,8 +9,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 
 from echo_hf.collect.platforms.base import Question, Tariff
-from echo_hf.collect.sources.base import Post
-from echo_hf.reasons import Missing
+from echo_hf.collect.sources.base import Missing, Post
 from tests.collect.platforms.simulated import Simulated, SimulatedSource, name_of
 
 NAME, HOST, ADDRESS = "town", "https://town.example", "TOWN_ADDRESS"

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, pearsonr
 
-from echo_hf.reasons import Unscored
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf.scores import agreement, kemeny_consensus
 from echo_hf.scores.agreement import CeilingShare, read_human
 from echo_hf.scores.kemeny import optimal_orders, sample_consensus

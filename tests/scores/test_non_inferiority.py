@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import bootstrap, multinomial, norm
 
-from echo_hf.reasons import Unscored
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf.scores import NonInferiority, non_inferiority
 from echo_hf.scores.non_inferiority import paired_non_inferiority, score_interval
 from tests.scores.ratings_for_tests import (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import friedmanchisquare, kendalltau, rankdata
 
-from echo_hf.reasons import Unscored
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf.scores import PairTest, dunn, friedman, kendalls_w, siegel_castellan, tau_b
 from echo_hf.scores.agreement import break_ties
 from echo_hf.scores.ranks import Resampling, _test_pairs, ratios, sample_taus

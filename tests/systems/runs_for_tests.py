@@ -20,11 +20,10 @@ from echo_hf.config.systems import SystemConfig
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import write_release
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import Outcome
 from echo_hf.systems.base import GenerationResult, Retired, Task
 from echo_hf.systems.journal import JournalEntry
 from echo_hf.systems.registry import SYSTEMS, describe_config, register
-from echo_hf.tables import SAMPLES
+from echo_hf.tables import SAMPLES, Outcome
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 ADAPTER = "acting"

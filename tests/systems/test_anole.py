@@ -13,7 +13,6 @@ import pytest
 from scipy.special import softmax
 
 from echo_hf.errors import GenerationError
-from echo_hf.reasons import Outcome
 from echo_hf.systems.anole import (
     SAFETENSORS,
     AnoleOptions,
@@ -26,6 +25,7 @@ from echo_hf.systems.anole import (
     draw_tokens,
     make_decoder,
 )
+from echo_hf.tables import Outcome
 from tests.errors_for_tests import said_by
 from tests.systems.drawing_for_tests import blocks, config, image_file, levels, task
 from tests.systems.tiny_anole import CODES, REASON, TOKENS, in_original_order, write_tiny_anole

@@ -17,10 +17,10 @@ import pytest
 from PIL import Image
 
 from echo_hf.config.systems import SystemConfig, read_system, shipped_configs
-from echo_hf.reasons import Outcome
 from echo_hf.systems.base import GenerationResult
 from echo_hf.systems.command import WORKERS_FOLDER, CommandSystem
 from echo_hf.systems.registry import make_system
+from echo_hf.tables import Outcome
 from tests.images_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import levels
 from tests.systems.test_command import task_of

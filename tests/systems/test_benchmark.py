@@ -19,8 +19,7 @@ from echo_hf.errors import ConfigError, HubError, RunError
 from echo_hf.hub.load import load_benchmark
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import NoTask
-from echo_hf.systems.benchmark import Benchmark, BenchmarkTasks, load_evaluation
+from echo_hf.systems.benchmark import Benchmark, BenchmarkTasks, NoTask, load_evaluation
 from echo_hf.systems.evaluation_run import EvaluationRun
 from tests.errors_for_tests import said_by
 from tests.systems.runs_for_tests import benchmark, png, sample, sha, written

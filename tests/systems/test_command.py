@@ -20,9 +20,9 @@ from PIL import Image
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError
-from echo_hf.reasons import Outcome
 from echo_hf.systems.base import GenerationResult, Task, TransientError
 from echo_hf.systems.command import CommandSystem, WorkerProcess, hide_secrets
+from echo_hf.tables import Outcome
 from tests._infra.test_worker_pool import ended
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise

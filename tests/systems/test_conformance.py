@@ -15,11 +15,11 @@ from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.pipeline.progress import NullProgress
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Task
 from echo_hf.systems.journal import Journal, JournalEntry
 from echo_hf.systems.registry import make_system
 from echo_hf.systems.runner import SystemRun
+from echo_hf.tables import Outcome
 from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion
 from tests.systems import drawing_for_tests as drawing
 from tests.systems.runs_for_tests import png, sha

@@ -20,12 +20,12 @@ from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
 from echo_hf.pipeline.progress import NullProgress
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Task
 from echo_hf.systems.diffusers import DiffusersSystem
 from echo_hf.systems.journal import Journal
 from echo_hf.systems.registry import make_system
 from echo_hf.systems.runner import SystemRun
+from echo_hf.tables import Outcome
 from tests.systems import tiny_pipelines
 from tests.systems.drawing_for_tests import blocks, config, image_file
 from tests.systems.runs_for_tests import sha

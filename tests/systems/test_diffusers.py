@@ -18,7 +18,6 @@ import pytest
 from echo_hf.config.systems import FixedSize, OutputSize, list_shipped_systems, read_system
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError
-from echo_hf.reasons import Outcome
 from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.diffusers import (
     KINDS,
@@ -28,6 +27,7 @@ from echo_hf.systems.diffusers import (
     DiffusersSystem,
     Pipeline,
 )
+from echo_hf.tables import Outcome
 from tests.errors_for_tests import said_by
 from tests.systems import tiny_pipelines
 from tests.systems.drawing_for_tests import blocks, config, image_file, levels, task

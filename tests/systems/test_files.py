@@ -14,9 +14,9 @@ import pytest
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
 from echo_hf.images.store import MAX_IMAGE_BYTES
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Task
+from echo_hf.systems.base import GenerationResult, OutcomeStage, Task
 from echo_hf.systems.files import FilesSystem
+from echo_hf.tables import Outcome
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise
 

@@ -29,14 +29,13 @@ from echo_hf.cli import app
 from echo_hf.errors import ConfigError, GenerationError, RunError
 from echo_hf.hub.release import read_release
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Retired
+from echo_hf.systems.base import GenerationResult, OutcomeStage, Retired
 from echo_hf.systems.benchmark import load_evaluation
 from echo_hf.systems.generate import GenerationSummary, generate, generate_outputs
 from echo_hf.systems.google_images import NO_IMAGE_REASONS, REFUSAL_REASONS
-from echo_hf.systems.journal import SETTLED, Journal, lock_systems
+from echo_hf.systems.journal import SETTLED, Journal, NotTabled, lock_systems
 from echo_hf.systems.registry import register
-from echo_hf.tables import OUTPUTS
+from echo_hf.tables import OUTPUTS, Outcome
 from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion
 from tests.hub.quickstart_release import built
 from tests.markdown_for_tests import titled_files

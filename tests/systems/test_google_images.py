@@ -13,9 +13,9 @@ import pytest
 from echo_hf.config.systems import OutputPrice
 from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, System
+from echo_hf.systems.base import GenerationResult, OutcomeStage, System
 from echo_hf.systems.google_images import GoogleImages, read_answer
+from echo_hf.tables import Outcome
 from tests.engines.openai.loopback_server import Answer, LoopbackServer
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise

@@ -14,10 +14,10 @@ import pytest
 
 from echo_hf.config.systems import OutputPrice
 from echo_hf.errors import GenerationError
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import Retired, System, TransientError
+from echo_hf.systems.base import OutcomeStage, Retired, System, TransientError
 from echo_hf.systems.hosted import compute_cost
 from echo_hf.systems.registry import make_system
+from echo_hf.tables import Outcome
 from tests.engines.openai.loopback_server import SILENCE, Answer, LoopbackServer
 from tests.systems.drawing_for_tests import (
     IMAGE,

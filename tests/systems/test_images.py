@@ -16,8 +16,7 @@ from PIL import Image
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ImageError
 from echo_hf.images.loader import PixelSize
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult
+from echo_hf.systems.base import GenerationResult, OutcomeStage
 from echo_hf.systems.images import (
     add_image,
     decode_base64,
@@ -27,6 +26,7 @@ from echo_hf.systems.images import (
     scale_size,
     stitch,
 )
+from echo_hf.tables import Outcome
 from tests.images_for_tests import encoded, in_srgb, noise, png, rgb_profile
 from tests.systems.drawing_for_tests import HUGE, IMAGE, base64_of, blocks, kept
 

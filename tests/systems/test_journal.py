@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 
 from echo_hf.engines.base import Usage
 from echo_hf.errors import RunError
-from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
+from echo_hf.systems.base import OutcomeStage
 from echo_hf.systems.journal import (
     Journal,
     JournalEntry,
+    NotTabled,
     build_outputs_table,
     count_untabled,
     drop_samples,
@@ -29,7 +30,7 @@ from echo_hf.systems.journal import (
     open_journals,
     write_outputs,
 )
-from echo_hf.tables import OUTPUTS
+from echo_hf.tables import OUTPUTS, Outcome
 from tests.errors_for_tests import said_by
 from tests.systems.runs_for_tests import entry, png, sha
 

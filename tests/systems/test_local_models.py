@@ -13,7 +13,6 @@ from huggingface_hub import constants
 from echo_hf._infra.ray_pool import RayNodes, connect_cluster
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
-from echo_hf.reasons import Outcome
 from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.local_models import (
     LocalModel,
@@ -23,6 +22,7 @@ from echo_hf.systems.local_models import (
     describe_model_error,
     hash_folder,
 )
+from echo_hf.tables import Outcome
 from tests.errors_for_tests import said_by
 from tests.systems.drawing_for_tests import config, task
 

@@ -11,9 +11,9 @@ import pytest
 
 from echo_hf.engines.base import Usage
 from echo_hf.errors import EchoError
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, System, TransientError
+from echo_hf.systems.base import GenerationResult, OutcomeStage, System, TransientError
 from echo_hf.systems.registry import make_system
+from echo_hf.tables import Outcome
 from tests.engines.openai.loopback_server import Answer, LoopbackServer, completion
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise

@@ -15,8 +15,14 @@ from echo_hf.config.systems import SystemConfig, list_shipped_systems, read_syst
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.planner import NO_WORK
 from echo_hf.errors import EngineError, GenerationError, MissingExtraError
-from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import System, Task, is_secret, remove_secrets, unsupported_task
+from echo_hf.systems.base import (
+    OutcomeStage,
+    System,
+    Task,
+    is_secret,
+    remove_secrets,
+    unsupported_task,
+)
 from echo_hf.systems.generate import SystemListing, list_systems
 from echo_hf.systems.registry import (
     describe_config,
@@ -27,6 +33,7 @@ from echo_hf.systems.registry import (
     register,
 )
 from echo_hf.systems.rewrite import Rewrite
+from echo_hf.tables import Outcome
 from tests.systems.drawing_for_tests import task
 from tests.systems.runs_for_tests import ADAPTER, Acting, system
 

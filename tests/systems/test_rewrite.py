@@ -14,10 +14,10 @@ from echo_hf.engines.base import ImageRef, Usage
 from echo_hf.errors import EchoError, GenerationError
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Outcome
 from echo_hf.systems.base import GenerationResult, Retired, System
 from echo_hf.systems.registry import make_system
 from echo_hf.systems.runner import SystemRun
+from echo_hf.tables import Outcome
 from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion, fault
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise

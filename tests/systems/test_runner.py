@@ -17,11 +17,11 @@ from echo_hf.engines.base import Usage
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems import runner
-from echo_hf.systems.base import GenerationResult, Retired, Task, TransientError
+from echo_hf.systems.base import GenerationResult, OutcomeStage, Retired, Task, TransientError
 from echo_hf.systems.journal import Journal, JournalEntry, hash_signature
 from echo_hf.systems.runner import GenerationPlan, GenerationStats, SystemRun
+from echo_hf.tables import Outcome
 from tests.progress_for_tests import Heard
 from tests.systems.runs_for_tests import Acting, drawn_for, entry, png, sha, system, task
 

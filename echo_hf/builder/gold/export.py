@@ -19,9 +19,20 @@ from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import DECISIONS_FILE, ReviewDecisions, cleaned_images, read_decisions
 from echo_hf.curate.edits import apply_decisions
 from echo_hf.errors import GoldError
-from echo_hf.reasons import NotGold
+from echo_hf.reasons import Reason
 from echo_hf.samples.spans import squeeze
 from echo_hf.tables import Row
+
+
+class NotGold(Reason):
+    """Why a reviewed sample is not in the gold that is made of reviews."""
+
+    NOT_REVIEWED = "not_reviewed", "a sample of its thread was not reviewed as it is now"
+    COMPLETION = "completion", "a sample of its thread completes a template: one sample in gold"
+    NOT_COPIED = "not_copied", "a prompt of its thread has words that nobody wrote there"
+    SAME_PROMPT = "same_prompt", "samples of its thread share a prompt, by which gold names them"
+    NOT_IN_POSTS = "not_in_posts", "its thread is not in the files of posts that the config names"
+    IN_SCREENSHOT = "in_screenshot", "a screenshot without a layout: gold has no images of it"
 
 
 @dataclass(frozen=True)

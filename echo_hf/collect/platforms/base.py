@@ -16,10 +16,9 @@ from echo_hf._infra.http_errors import is_transient, iterate_causes
 from echo_hf._infra.renamed import make_module_getattr
 from echo_hf._infra.retry import parse_retry_after, read_server_time
 from echo_hf.collect.fields import Json, read_json, read_moment
-from echo_hf.collect.sources.base import Post, make_source, read_page_posts
+from echo_hf.collect.sources.base import Missing, Post, make_source, read_page_posts
 from echo_hf.config.collection import PLATFORMS as PLATFORMS
 from echo_hf.errors import PlatformError
-from echo_hf.reasons import Missing
 
 QuestionKind = Literal["search", "posts", "replies", "thread"]
 SOURCES_EXTRA = "sources"

@@ -30,11 +30,11 @@ from echo_hf.collect.platforms.base import (
     read_key,
     read_posts,
 )
-from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register
+from echo_hf.collect.sources.base import Finding, Missing, Parsed, Post, PostImage, register
 from echo_hf.collect.urls import Site, canonical_url
 from echo_hf.config.collection import SITES
 from echo_hf.errors import PlatformError
-from echo_hf.reasons import Missing, Notice, Reject
+from echo_hf.reasons import Notice, Reject
 
 if TYPE_CHECKING:
     import httpx

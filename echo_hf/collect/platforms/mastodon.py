@@ -26,11 +26,19 @@ from echo_hf.collect.platforms.base import (
     read_key,
     read_posts,
 )
-from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register, split_json
+from echo_hf.collect.sources.base import (
+    Finding,
+    Missing,
+    Parsed,
+    Post,
+    PostImage,
+    register,
+    split_json,
+)
 from echo_hf.collect.urls import Site, canonical_url, web_url
 from echo_hf.config.collection import SITES
 from echo_hf.errors import PlatformError
-from echo_hf.reasons import Missing, Notice, Reject
+from echo_hf.reasons import Notice, Reject
 
 MASTODON_STATUS = re.compile(
     r"/(?:@[\w.@-]+|(?:ap/)?users/[\w.-]+/statuses)/(\d{5,25})/?", re.ASCII

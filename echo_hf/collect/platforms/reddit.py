@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from echo_hf.collect.fields import Fields, Json, Pages, plain_text, short_repr
-from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register
+from echo_hf.collect.sources.base import Finding, Missing, Parsed, Post, PostImage, register
 from echo_hf.collect.urls import Site, web_url
 from echo_hf.config.collection import SITES
-from echo_hf.reasons import Missing, Notice, Reject
+from echo_hf.reasons import Notice, Reject
 
 REDDIT_POST = re.compile(
     r"(?:/(?:r|u|user)/[\w.-]+)?/comments/([a-z0-9]{1,13})(?:/[^/]*(?:/([a-z0-9]{1,13}))?)?/?",

@@ -30,10 +30,10 @@ from echo_hf.collect.platforms.base import (
     read_key,
     read_posts,
 )
-from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register
+from echo_hf.collect.sources.base import Finding, Missing, Parsed, Post, PostImage, register
 from echo_hf.collect.urls import Site, platform_of, post_id_of
 from echo_hf.config.collection import SITES
-from echo_hf.reasons import Missing, Notice, Reject
+from echo_hf.reasons import Notice, Reject
 
 X_STATUS = re.compile(r"/(?:i/web|i|@?\w{1,50})/status(?:es)?/0*(\d{1,25})(?:/.*)?", re.ASCII)
 # Nearly all addresses are plain, and `urlsplit` costs more than the rest of a post.

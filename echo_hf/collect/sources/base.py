@@ -12,10 +12,22 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from echo_hf._infra.registry import Registry
 from echo_hf.config.collection import PLATFORM_MODULES
-from echo_hf.reasons import Notice, Reject
+from echo_hf.reasons import Notice, Reason, Reject
 
 if TYPE_CHECKING:
     from echo_hf.config.collection import SourceColumns
+
+
+class Missing(Reason):
+    """Why the content of a post is not there: the values of `posts.missing`."""
+
+    DELETED = "deleted", "removed by its author or the platform"
+    PROTECTED = "protected", "the account is private"
+    BLOCKED = "blocked", "the account blocks, or is suspended or withheld"
+    NOT_FOUND = "not_found", "the platform knows no such post"
+    NOT_FETCHED = "not_fetched", "named by another post, never collected"
+    REMOVED = "removed", "taken out because somebody asked for it; its address is a hash"
+
 
 SOURCES: Registry[type[Source], None] = Registry(
     "source", "echo_hf.sources", packages=(__package__, *PLATFORM_MODULES)

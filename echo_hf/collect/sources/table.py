@@ -44,6 +44,7 @@ from echo_hf.collect.fields import (
 )
 from echo_hf.collect.sources.base import (
     Finding,
+    Missing,
     Parsed,
     Post,
     PostImage,
@@ -54,7 +55,7 @@ from echo_hf.collect.sources.base import (
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.config.collection import SECONDS_PER_UNIT, SourceColumns
 from echo_hf.errors import ConfigError, SourceError, unknown
-from echo_hf.reasons import Missing, Notice, Reject
+from echo_hf.reasons import Notice, Reject
 from echo_hf.tables import POSTS
 
 POST_FIELDS = frozenset(POSTS.columns) - {"relevance"} | {"edited"}

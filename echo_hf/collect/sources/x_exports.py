@@ -10,9 +10,9 @@ from typing import Any
 
 from echo_hf.collect.fields import Fields, Json, Lines, Pages, plain_text
 from echo_hf.collect.platforms.x import x_status_url
-from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register
+from echo_hf.collect.sources.base import Finding, Missing, Parsed, Post, PostImage, register
 from echo_hf.collect.urls import canonical_url
-from echo_hf.reasons import Missing, Notice, Reject
+from echo_hf.reasons import Notice, Reject
 
 SNSCRAPE_ENGAGEMENT_FIELDS = {
     "likes": "likeCount",

@@ -24,7 +24,6 @@ from echo_hf.hub.manifest import Manifest, get_version
 from echo_hf.hub.run_tables import ANALYSIS_FILE
 from echo_hf.metrics.result import describe_error
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import feedback, result
 from echo_hf.report.analysis.diversity import find_duplicates, measure_diversity
 from echo_hf.report.analysis.feedback import PostTimes
@@ -36,7 +35,7 @@ from echo_hf.report.analysis.prompts import (
     prompt_set,
     read_references,
 )
-from echo_hf.report.analysis.result import PREVIOUS, Analysis, AnalysisPart
+from echo_hf.report.analysis.result import PREVIOUS, Analysis, AnalysisPart, NotAnalyzed
 from echo_hf.report.analysis.tasks import (
     NO_PHRASE,
     ComparedPhrases,

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf.errors import MissingExtraError
-from echo_hf.reasons import NotAnalyzed, Unscored
 from echo_hf.report.analysis.prompts import (
     EXTRA,
     PromptSet,
@@ -21,7 +21,13 @@ from echo_hf.report.analysis.prompts import (
     first_two_words,
     split_words,
 )
-from echo_hf.report.analysis.result import AnalysisPart, IntervalFigure, SetDiversity, SetDuplicates
+from echo_hf.report.analysis.result import (
+    AnalysisPart,
+    IntervalFigure,
+    NotAnalyzed,
+    SetDiversity,
+    SetDuplicates,
+)
 
 QUANTILE = 1.959963984540054  # 97.5 % quantile of the normal distribution
 

@@ -21,10 +21,9 @@ from echo_hf.config.sections import STAGES
 from echo_hf.curate.feedback import KEYWORD_VERDICTS
 from echo_hf.errors import MissingExtraError
 from echo_hf.hub.manifest import Manifest
-from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.prompts import EXTRA, shorten_prompt
-from echo_hf.report.analysis.result import AnalysisPart, Example
+from echo_hf.report.analysis.result import AnalysisPart, Example, NotAnalyzed
 from echo_hf.tables import POSTS, SampleRow
 
 BRITISH = {

@@ -16,10 +16,9 @@ from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
 from echo_hf.engines.transformers import is_out_of_memory
 from echo_hf.errors import EngineError, MissingExtraError
 from echo_hf.metrics.result import check_extra, describe_error, get_versions
-from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.prompts import PromptSet, compute_quartiles, shorten_prompt
-from echo_hf.report.analysis.result import AnalysisPart, IntervalFigure
+from echo_hf.report.analysis.result import AnalysisPart, IntervalFigure, NotAnalyzed
 
 EXTRA = "analysis-models"
 AUTO = "auto"

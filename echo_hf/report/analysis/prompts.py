@@ -30,8 +30,13 @@ from echo_hf.config.evaluation import Format, Reference
 from echo_hf.errors import HubError, MissingExtraError, SourceError, unknown
 from echo_hf.hub.remote import KIND, Remote, hub_errors
 from echo_hf.metrics.result import describe_error
-from echo_hf.reasons import NotAnalyzed
-from echo_hf.report.analysis.result import AnalysisPart, Quartiles, SetLanguages, SetLengths
+from echo_hf.report.analysis.result import (
+    AnalysisPart,
+    NotAnalyzed,
+    Quartiles,
+    SetLanguages,
+    SetLengths,
+)
 
 
 @dataclass(frozen=True)

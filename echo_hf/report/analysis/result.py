@@ -9,9 +9,36 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, NonNegativeInt
 
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.judging.results import FigureModel, read_figures
-from echo_hf.reasons import NotAnalyzed, Unscored
+from echo_hf.reasons import Reason
+
+
+class NotAnalyzed(Reason):
+    """Why a part of the analysis has no figures, or leaves a row out."""
+
+    MISSING_EXTRA = "missing_extra", "a package that it needs is not installed"
+    NOT_CONFIGURED = "not_configured", "the config names no model for it"
+    MODEL_UNAVAILABLE = "model_unavailable", "the model cannot be loaded, or fails"
+    NO_PROMPTS = "no_prompts", "there is no prompt to look at"
+    NO_COMMENTS = "no_comments", "no comment was judged, or none speaks of a failure"
+    NO_POSTS = "no_posts", "the posts are not at hand, and no sample says when its was posted"
+    NO_PHRASES = "no_phrases", "no task has a phrase: rules know none, and older releases have none"
+    NO_RELEASE_BEFORE = "no_release_before", "no release before is named, nor was one replaced"
+    NO_RUN = "no_run", "the stages' counts are not at hand"
+    NO_TEXT = "no_text", "the row holds no text, or its words are left out of the release"
+    BROKEN_TEXT = "broken_text", "the row holds half characters, which no file can hold"
+    FEW_PROMPTS = "few_prompts", "the set has fewer prompts than sets are compared at"
+    FEW_WORDS = "few_words", "the prompt has fewer than two words"
+    UNSEGMENTED = "unsegmented", "its script has no spaces; the package to find words is missing"
+    NO_SCORED_TOKEN = "no_scored_token", "a single token: nothing before it tells its probability"
+    NOT_FINITE = "not_finite", "the model gives it no finite probability"
+    NOT_SHOWN = "not_shown", "the plot shows a random draw of the set, and it is not in it"
+    BAD_FONT = "bad_font", "the font cannot be read"
+    NO_GLYPHS = "no_glyphs", "the font has no glyph for one of its characters"
+    NO_SPACE = "no_space", "the image has no space left for it"
+
 
 ResultT = TypeVar("ResultT")
 FiguresT = TypeVar("FiguresT", bound=BaseModel)

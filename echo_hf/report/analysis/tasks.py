@@ -26,14 +26,13 @@ from echo_hf.errors import MissingExtraError
 from echo_hf.metrics.result import check_extra, get_versions
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import NotAnalyzed, Unrated
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.feedback import PostTimes
 from echo_hf.report.analysis.models import embed_prompts, find_nearest, omit_for_error
 from echo_hf.report.analysis.prompts import EXTRA, UNKNOWN, PromptSet
-from echo_hf.report.analysis.result import AnalysisPart, IntervalFigure
+from echo_hf.report.analysis.result import AnalysisPart, IntervalFigure, NotAnalyzed
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
-from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.rating_table import RUBRIC, Unrated
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import win_rate
 from echo_hf.systems.benchmark import Benchmark

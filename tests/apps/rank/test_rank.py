@@ -23,6 +23,7 @@ from echo_hf.apps.rank import (
     ACTIONS_WITH_RANK,
     APP,
     HiddenOutput,
+    NotRanked,
     RankedSample,
     RankingApp,
     RankingDraw,
@@ -40,9 +41,10 @@ from echo_hf.cli import app
 from echo_hf.cli.evaluation_view import show_draw, show_ranking_files
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import RunError, ScoreError
+from echo_hf.hub.facts import LeftOut
 from echo_hf.images.store import ImageStore
+from echo_hf.judging.rate import NotJudged
 from echo_hf.judging.score import measure_agreement
-from echo_hf.reasons import LeftOut, NotJudged, NotRanked
 from echo_hf.scores import human_corrected
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from echo_hf.builder.gold.check import CheckResult, check_engine, read_gold_setting
-from echo_hf.builder.gold.export import export_gold
+from echo_hf.builder.gold.export import NotGold, export_gold
 from echo_hf.builder.gold.folder import read_gold
 from echo_hf.builder.review import decide
 from echo_hf.config.checks import EngineChoice
@@ -19,7 +19,6 @@ from echo_hf.curate.edits import SampleEdit
 from echo_hf.engines.base import register
 from echo_hf.engines.recorded import RecordedEngine
 from echo_hf.errors import ConfigError, EngineError, GoldError, SourceError, StageError
-from echo_hf.reasons import NotGold
 from tests.apps.review.reviewed_run import CHAIR, LAKE, MAIL, named, reviewed_run, samples
 from tests.builder.gold.gold_for_tests import (
     BUNDLED,

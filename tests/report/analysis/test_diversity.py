@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf.config.evaluation import Reference
-from echo_hf.reasons import NotAnalyzed, Unscored
 from echo_hf.report.analysis.diversity import (
     RarefiedCount,
     cluster,
@@ -27,6 +27,7 @@ from echo_hf.report.analysis.diversity import (
     rarefy,
 )
 from echo_hf.report.analysis.prompts import PromptSet, prompt_set, read_reference
+from echo_hf.report.analysis.result import NotAnalyzed
 
 SETS = {
     "GenEval": ("geneval/generation_prompts.txt", None, 553),

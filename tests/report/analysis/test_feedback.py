@@ -14,10 +14,9 @@ from xml.etree import ElementTree as ET
 import pyarrow as pa
 import pytest
 
-from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import feedback
 from echo_hf.report.analysis.feedback import PostTimes
-from echo_hf.report.analysis.result import FailureKeyword
+from echo_hf.report.analysis.result import FailureKeyword, NotAnalyzed
 from echo_hf.tables import POSTS
 
 TIMES = PostTimes(

@@ -19,10 +19,10 @@ from scipy.spatial.distance import cdist
 from scipy.stats import bootstrap
 
 from echo_hf.config.evaluation import EmbeddingOptions, PerplexityOptions
-from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import models
 from echo_hf.report.analysis.models import TokenLoss, TokenWindow, compare_perplexities
 from echo_hf.report.analysis.prompts import prompt_set
+from echo_hf.report.analysis.result import NotAnalyzed
 from tests.tiny_models import END_OF_TEXT, byte_tokenizer, write_model
 
 REASON = "needs models and their packages: see `make test-extras`"

@@ -23,7 +23,6 @@ from pydantic import ValidationError
 
 from echo_hf.config.evaluation import AnalysisOptions, Reference, load_named_files
 from echo_hf.errors import ConfigError, SourceError
-from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.prompts import (
     PromptSet,
     UnsegmentedError,
@@ -36,6 +35,7 @@ from echo_hf.report.analysis.prompts import (
     read_references,
     split_words,
 )
+from echo_hf.report.analysis.result import NotAnalyzed
 from tests.local_hub import LocalHub
 from tests.local_hub_repository import StoredFile
 
