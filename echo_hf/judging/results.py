@@ -66,11 +66,9 @@ class UnevenCoverage:
     of_neighbor: float
 
 
-def _describe_decisions(decisions: Decisions) -> dict[str, Any]:
-    return {"said": decisions.summary, **asdict(decisions)}
-
-
-WrittenDecisions = Annotated[Decisions, PlainSerializer(_describe_decisions)]
+WrittenDecisions = Annotated[
+    Decisions, PlainSerializer(lambda decisions: {"said": decisions.summary, **asdict(decisions)})
+]
 
 
 class SavedWinRates(FigureModel):

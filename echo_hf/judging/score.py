@@ -221,13 +221,17 @@ class ScoredRun:
             tables.select_split(table, name)
             for table in (tables.outputs, tables.ratings, tables.comparisons, tables.human)
         )
-        rates, pairwise, by_people, overall = None, None, None, None
+        rates, pairwise, overall = None, None, None
+        by_people: scores.HumanCorrected | str | None = None
         if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
             overall = read_ratings(ratings, outputs)
             rates = score_win_rates(
                 name, overall, protocol, self.n_boot, self.failed, self.models, anchors
             )
-            by_people = _correct_by_people(overall, human) if human else None
+            try:
+                by_people = scores.human_corrected(overall, human) if human else None
+            except ScoreError as error:
+                by_people = str(error)
         if comparisons is not None and comparisons.num_rows:
             people = None if isinstance(by_people, str) else human or None
             pairwise = scores.pairwise_agreement(comparisons, overall, people, n_boot=self.n_boot)
@@ -378,13 +382,6 @@ def score_win_rates(
             definition = {**fitted.definition, "anchor": anchor_rows.get(name)}
             results.append(_row(columns, name, value, fitted.interval[name], definition))
     return SplitWinRates(tuple(results), rates[protocol], groups.tiers, trust, details)
-
-
-def _correct_by_people(rated: RatingTable, human: pa.Table) -> scores.HumanCorrected | str:
-    try:
-        return scores.human_corrected(rated, human)
-    except ScoreError as error:
-        return str(error)
 
 
 def _people_rows(

@@ -10,6 +10,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, NonNegativeInt
 
 from echo_hf._infra.summary import SummaryMixin
+from echo_hf.errors import MissingExtraError
 from echo_hf.judging.results import FigureModel, read_figures
 from echo_hf.reasons import NotAnalyzed, Unscored
 
@@ -42,6 +43,10 @@ class AnalysisPart(FigureModel, Generic[ResultT]):
     @classmethod
     def omit(cls, reason: NotAnalyzed, detail: str | None = None) -> Self:
         return cls(reason=reason, detail=detail or reason.meaning)
+
+    @classmethod
+    def omit_without(cls, extra: str, feature: str) -> Self:
+        return cls.omit(NotAnalyzed.MISSING_EXTRA, str(MissingExtraError(feature, extra)))
 
 
 class SetFacts(FigureModel):
