@@ -202,9 +202,9 @@ def _title(facts: ReleaseFacts) -> str:
     return f"ECHO benchmark: {one_line(facts.target.name)} ({one_line(facts.name)})"
 
 
-def format_counts(counts: Mapping[str, int | Mapping[str, Any]]) -> str:
+def format_counts(counts: Mapping[str, int | Mapping[str, Any]], separator: str = ", ") -> str:
     """Format counts by name, nested ones after a colon."""
-    return ", ".join(
+    return separator.join(
         f"{escape_markdown(name)}: {format_counts(value)}"
         if isinstance(value, Mapping)
         else f"{escape_markdown(name)} {value:,}"

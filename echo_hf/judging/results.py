@@ -95,6 +95,8 @@ class SavedWinRates(FigureModel):
 
 
 class SavedTrustLine(FigureModel):
+    """One measure's finding about a split or the whole run; `reason` where it has no figure."""
+
     measure: str
     split: str | None = None
     said: str

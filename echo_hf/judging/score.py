@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
@@ -171,7 +171,7 @@ def score(
     run = EvaluationRun.from_config(config, runs, protocol=protocol)
     config, folder, benchmark = run.config, run.folder, run.benchmark
     tables, failed = run.read_tables(), read_failures(folder.root)
-    models, audits = read_models(config, tables), read_audits(folder.root)
+    models = read_models(config, tables)
     folder.log_entry()
     anchors = select_anchors(config, benchmark, tables, models)
     scored_run = ScoredRun(config, folder, tables, failed, n_boot, models)
@@ -180,10 +180,9 @@ def score(
     run_scores = Scores(path, config.protocol, splits, tables.left_out, failed, models)
     trusted = {split.split: split.win_rates.trust for split in splits if split.win_rates}
     compared = {split.split: split.pairwise for split in splits if split.pairwise}
-    all_drifts = {name: find_drift(audit["rounds"]) for name, audit in audits.items()}
-    drifts = {name: drift for name, drift in all_drifts.items() if drift}
-    lines = collect_trust_lines(trusted, drifts, compared)
-    results = SavedResults(
+    rounds = {name: audit["rounds"] for name, audit in read_audits(folder.root).items()}
+    drifts = {name: drift for name, turns in rounds.items() if (drift := find_drift(turns))}
+    SavedResults(
         benchmark=SavedIdentity(**benchmark.identity()),
         protocol=run_scores.protocol,
         left_out=run_scores.left_out,
@@ -191,12 +190,11 @@ def score(
         applicability=tables.fits_from,
         systems=models.systems,
         judges=models.judges,
-        trust=[{**asdict(line), "meaning": line.meaning} for line in lines],
+        trust=tuple(collect_trust_lines(trusted, drifts, compared)),
         judge_drift=drifts,
         results=tuple(run_scores.results),
         details={split.split: split.describe() for split in splits},
-    )
-    results.write(path)
+    ).write(path)
     return run_scores
 
 

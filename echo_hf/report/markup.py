@@ -69,8 +69,8 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.lstrip("-") if not float(text) else text.replace("-", "−")
 
 
-def interval(ends: Interval | None) -> str:
-    return NO_VALUE if ends is None else " – ".join(map(number, ends))
+def interval(ends: Interval | None, digits: int = 3) -> str:
+    return NO_VALUE if ends is None else " – ".join(number(end, digits) for end in ends)
 
 
 def share(value: float | None) -> str:
