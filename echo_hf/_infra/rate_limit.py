@@ -113,9 +113,8 @@ def run_concurrently(
             await anyio.sleep_forever()
 
     def start(item: ItemT) -> None:
-        tasks.start_soon(
-            process_item, work, item
-        )  # without its result, which the portal would wait for
+        # Without its result, which the portal would wait for.
+        tasks.start_soon(process_item, work, item)
 
     with start_blocking_portal(name=thread) as portal:
         closed, (tasks, work) = portal.start_task(serve)

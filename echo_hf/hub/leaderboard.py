@@ -322,18 +322,18 @@ def render_leaderboard(
             swapped, basis = find_swapped_pairs(release, other, split, arithmetic)
             parts.append({"versus": (release.tag, other.tag), "moved": swapped, "said": basis})
     if releases:
-        parts.append({"tags": [_summarize_tag(releases, release) for release in releases]})
+        tags = [
+            {
+                "release": tagged,
+                "samples": sum(map(len, tagged.samples.values())),
+                "rated": len({system for _, system in tagged.rated_systems}),
+                "decay": count_gone_samples(releases, tagged),
+            }
+            for tagged in releases
+        ]
+        parts.append({"tags": tags})
     better = {name: ARROWS[metric.better] for name, metric in registered().items()}
     return _read_template().render(parts=parts, better=better)
-
-
-def _summarize_tag(releases: Sequence[ScoredRelease], release: ScoredRelease) -> dict[str, Any]:
-    return {
-        "release": release,
-        "samples": sum(map(len, release.samples.values())),
-        "rated": len({system for _, system in release.rated_systems}),
-        "decay": count_gone_samples(releases, release),
-    }
 
 
 def build_board(
