@@ -23,6 +23,12 @@ def tokens(page: str) -> list[Token]:
     return MarkdownIt("commonmark", {"html": True}).enable("table").parse(page)
 
 
+def titled_files(page: str) -> list[tuple[str, str]]:
+    """The files of a page: blocks with a title, by that name."""
+    fences = [token for token in tokens(page) if token.type == "fence" and " title=" in token.info]
+    return [(token.info.split('"')[1], token.content) for token in fences]
+
+
 def plain(token: Token) -> str:
     return "".join(child.content for child in token.children or [])
 

@@ -80,8 +80,9 @@ FLOORS = (
     ("hub",),
     ("systems",),
     ("judging",),
+    ("report",),
     ("builder",),  # so that nobody needs it who evaluates
-    ("apps", "report", "quickstart"),
+    ("apps", "quickstart"),
     ("schedule",),
     ("cli",),
 )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,9 +23,10 @@ import yaml
 from datasets import load_dataset
 from PIL import Image
 
+from tests.markdown_for_tests import titled_files
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("metric", "rubric", "stage", "platform", "engine", "system", "export")
-FENCE = re.compile(r'^```\w+ title="([\w.]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 PYPROJECT = """[build-system]
 requires = ["hatchling"]
 build-backend = "hatchling.build"
@@ -53,8 +53,8 @@ GROVE_POSTS = [{"number": 31, "text": "Lumen Image, again", "time": "2026-03-02T
 
 def page(kind: str) -> tuple[str, str]:
     """The file of the page on how to add a part of a kind: its name and its text."""
-    ((name, text),) = FENCE.findall((ROOT / f"docs/how-to/add_{kind}.md").read_text("utf-8"))
-    return name, text
+    (file,) = titled_files((ROOT / f"docs/how-to/add_{kind}.md").read_text("utf-8"))
+    return file
 
 
 class PostsHandler(BaseHTTPRequestHandler):
@@ -263,6 +263,13 @@ def test_metrics_and_rubrics_have_figures(work: Workplace) -> None:
     page_of_report = (work.folder / "runs/lumen/report/index.html").read_text("utf-8")
     for title in ("Light", "Sharpness", "Malformed hands", "Warm mood"):
         assert title in page_of_report
+
+
+def test_a_gate_compares_by_a_rubric(work: Workplace) -> None:
+    """Of a single sample it decides nothing."""
+    options = ("--metric", "hands", "--margin", "0.1")
+    verdict = work.run("compare", "config.yaml", "red", "halves", *options, status=3)
+    assert "hands" in verdict
 
 
 def test_exports_write_what_they_say(work: Workplace) -> None:

@@ -339,7 +339,7 @@ def audit(
 
 
 def score(config: EvaluationArgument, protocol: Protocol = None, runs: Runs = None) -> Payload:
-    """Compute win rates and the four metrics. They go into the run's results.json."""
+    """Compute win rates, metrics and rubrics. They go into the run's results.json."""
     from echo_hf.judging.board import show_board, show_scores
     from echo_hf.judging.score import score as compute_scores
 
@@ -364,7 +364,7 @@ def compare(
         str | None, typer.Argument(help="The system that must not be worse; not with two runs.")
     ] = None,
     system: str | None = choice(None, "The system to compare in two runs that share several."),
-    metric: str = choice("win_rate", "Or one of the four metrics."),
+    metric: str = choice("win_rate", "Or a metric, or a rubric."),
     margin: float | None = choice(None, "How much worse NEW may be; 0.05 for win_rate."),
     confidence: float = choice(0.95, "Of each end of the interval."),
     split: str | None = choice(None, "Only this split."),

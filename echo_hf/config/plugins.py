@@ -43,7 +43,7 @@ def import_plugins(modules: Sequence[str], place: str) -> None:
             import_module(module)
         except EchoError as error:
             raise ConfigError(f"{place}: {module!r}: {error}") from error
-        except Exception as error:  # whatever the code of a plug-in raises
+        except (Exception, SystemExit) as error:  # whatever the code of a plug-in raises
             cause = " ".join(f"{type(error).__name__}: {error}".split())
             raise ConfigError(
                 f"{place}: module {module!r} cannot be imported ({cause}): install the package "

@@ -17,6 +17,7 @@ from echo_hf.judging.audit import read_failures
 from echo_hf.judging.results import FailedAudits
 from echo_hf.judging.score import NO_FITTING_SAMPLE, ScoredRun
 from echo_hf.metrics import Metric, registered
+from echo_hf.metrics.rubric import list_figures
 from echo_hf.reasons import MetricReason, Reason
 from echo_hf.scores import NonInferiority, non_inferiority
 from echo_hf.scores.non_inferiority import Verdict, paired_non_inferiority
@@ -133,7 +134,8 @@ def compare_systems(
     split: str | None = None,
 ) -> GateResult:
     """Compare two systems on the prompts of one release."""
-    metrics = registered()
+    figures = list_figures(base.run.config)  # and the metrics that are measured where named
+    metrics = {**registered(), **{figure.name: figure for figure in figures}}
     if metric not in (known := (WIN_RATE, *metrics)):
         raise ConfigError(unknown("metric", metric, known))
     measured = metrics.get(metric)

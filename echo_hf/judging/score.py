@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -15,6 +17,7 @@ import pyarrow.compute as pc
 from echo_hf import scores
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.bootstrap import Interval
+from echo_hf._infra.registry import OWN_PACKAGE
 from echo_hf._infra.text import percent, pluralize
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, WeightsError
@@ -32,7 +35,7 @@ from echo_hf.judging.results import (
 )
 from echo_hf.judging.trust import Trust, collect_trust_lines
 from echo_hf.metrics.base import Metric
-from echo_hf.metrics.result import MetricResult, coverage_of
+from echo_hf.metrics.result import MetricResult, coverage_of, describe_error
 from echo_hf.metrics.rubric import list_figures
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
@@ -45,6 +48,7 @@ from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import UNKNOWN, Models, RunTables, read_human_file, read_models
 from echo_hf.tables import HUMAN, RATINGS
 
+logger = logging.getLogger(__name__)
 BOOTSTRAP_DRAWS = 1000
 HUMAN_CORRECTED = "win_rate_human_corrected"
 TARGET_HALF_WIDTH = 0.03  # half an interval; people are told how many rankings give it
@@ -318,11 +322,22 @@ class ScoredRun:
             for place in self.config.metrics.places:
                 message = message.replace(str(place), place.name)
             return None, message
+        except Exception as error:
+            if type(metric).__module__.partition(".")[0] == OWN_PACKAGE:
+                raise
+            logger.warning("metric %r failed", metric.name, exc_info=True)
+            return None, f"it failed: {describe_error(error)}"
         if {len(result.per_sample), len(result.reasons)} != {len(names)}:
             raise ScoreError(
                 f"metric {metric.name!r} gave {len(result.per_sample)} numbers and "
                 f"{len(result.reasons)} reasons for {len(names)} samples: expected one of each, "
                 "null for none; mend its package"
+            )
+        numbers = (result.value, *result.per_sample)
+        if not all(math.isfinite(number) for number in numbers if number is not None):
+            raise ScoreError(
+                f"metric {metric.name!r} gave a number that is not finite: expected null and a "
+                "reason where there is none; mend its package"
             )
         definition = {"direction": f"{metric.better} is better", **result.definition}
         if "ratings" in metric.needs:

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from datasets import Value, load_dataset
-from echo_hf.apps.takedown import forget
 from pydantic import BaseModel
 
 import echo_hf
@@ -22,6 +21,7 @@ from echo_hf._infra.console import make_console
 from echo_hf.builder.build import build, open_run, run_until
 from echo_hf.builder.review import read_cases
 from echo_hf.builder.shards import build_shard, merge
+from echo_hf.builder.takedown import forget
 from echo_hf.builder.update import explain_changes, plan_build, update
 from echo_hf.cli.progress import TerminalProgress
 from echo_hf.config.loading import load_config

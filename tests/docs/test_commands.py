@@ -56,7 +56,7 @@ def test_a_command_in_words_has_its_verb_and_options() -> None:
 def test_the_shell_is_named_in_the_same_way_everywhere() -> None:
     """A block of another name would be read line by line only."""
     fences = [token for text in PAGES.values() for token in tokens(text) if token.type == "fence"]
-    assert {token.info for token in fences} == {
+    assert {token.info.partition(" title=")[0] for token in fences} == {
         "",
         *SHELL,
         "python",
@@ -65,6 +65,7 @@ def test_the_shell_is_named_in_the_same_way_everywhere() -> None:
         "json",
         "pycon",
         "bibtex",
+        "markdown",
     }
     assert len({command.words[1] for command in COMMANDS if command.words[0] == "echo-hf"}) > 15
 

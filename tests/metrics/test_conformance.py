@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -356,6 +357,34 @@ def test_a_result_of_other_samples_is_refused(run: Path) -> None:
     register(Short)
     with pytest.raises(ScoreError, match=r"'short' gave 1 numbers and 1 reasons for 2 samples"):
         score(run / "evaluation.yaml", runs=run / "runs", n_boot=0)
+
+
+def test_a_number_that_is_none_is_refused(run: Path) -> None:
+    class Endless(Redness):
+        name = "endless"
+
+        def measure(self, outputs: Any, **given: Any) -> MetricResult:
+            result = super().measure(outputs, **given)
+            return replace(result, per_sample=(float("nan"), *result.per_sample[1:]))
+
+    register(Endless)
+    with pytest.raises(ScoreError, match=r"'endless' gave a number that is not finite: expected"):
+        score(run / "evaluation.yaml", runs=run / "runs", n_boot=0)
+
+
+def test_a_metric_of_others_that_fails_takes_no_other_with_it(run: Path) -> None:
+    class Broken(Metric):
+        name, needs = "broken", ("outputs",)
+
+        def measure(self, *_: Any, **__: Any) -> MetricResult:
+            raise RuntimeError("no such model")
+
+    register(Broken)
+    done = score(run / "evaluation.yaml", runs=run / "runs", n_boot=0)
+    rows = [row for split in done.splits for row in split.metrics]
+    broken = {row.missing for row in rows if row.metric == "broken"}
+    assert broken == {"it failed: RuntimeError: no such model"}
+    assert any(row.result for row in rows if row.metric == "color_shift")
 
 
 Protocol = Literal["published", "corrected"]

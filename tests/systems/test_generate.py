@@ -39,6 +39,7 @@ from echo_hf.systems.registry import register
 from echo_hf.tables import OUTPUTS
 from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion
 from tests.hub.quickstart_release import built
+from tests.markdown_for_tests import titled_files
 from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT
 from tests.systems.drawing_for_tests import KEY, image_answer
@@ -360,8 +361,9 @@ def test_the_config_is_a_config(tmp_path: Path) -> None:
 
 
 def test_the_adapter_of_the_guide_draws(tmp_path: Path) -> None:
-    code, script = (one.text for one in blocks(GUIDE, "python"))
-    exec(compile(code, "systems.md", "exec"), {"__name__": "guide"})  # noqa: S102 - our own words
+    (script,) = (one.text for one in blocks(GUIDE, "python"))
+    ((name, code),) = titled_files((ROOT / "docs/how-to/add_system.md").read_text("utf-8"))
+    exec(compile(code, name, "exec"), {"__name__": "guide"})  # noqa: S102 - our own words
     compile(script, "systems.md", "exec")
     release = written(
         tmp_path,
