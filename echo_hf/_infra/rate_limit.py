@@ -67,9 +67,9 @@ class RateLimiter:
         while (seconds := self.wait_seconds(place)) > 0:
             await anyio.sleep(min(seconds, MAX_SLEEP_SECONDS))
 
-    def wait_unless(self, stopped: Event, amount: float = 1.0) -> bool:
+    def wait_unless(self, stopped: Event) -> bool:
         """Wait for the next start, in a thread; false when stopped before."""
-        place = self.reserve(amount)
+        place = self.reserve(1.0)
         while not stopped.is_set() and (seconds := self.wait_seconds(place)) > 0:
             stopped.wait(min(seconds, MAX_SLEEP_SECONDS))
         return not stopped.is_set()
@@ -113,9 +113,8 @@ def run_concurrently(
             await anyio.sleep_forever()
 
     def start(item: ItemT) -> None:
-        tasks.start_soon(
-            process_item, work, item
-        )  # without its result, which the portal would wait for
+        # Without its result, which the portal would wait for.
+        tasks.start_soon(process_item, work, item)
 
     with start_blocking_portal(name=thread) as portal:
         closed, (tasks, work) = portal.start_task(serve)

@@ -401,10 +401,10 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
         if not drift.a and not drift.b:
             continue
         distance = "not counted" if drift.distance is None else f"{drift.distance:.3f}"
-        movers = [
-            Text(f"{clean(mover.name)} {100 * mover.change:+.1f}", _get_color(mover.change))
-            for mover in drift.movers[:MAX_MOVERS]
-        ]
+        movers = []
+        for mover in drift.movers[:MAX_MOVERS]:
+            color = "green" if mover.change > 0 else "red"
+            movers.append(Text(f"{clean(mover.name)} {100 * mover.change:+.1f}", color))
         drift_table.add_row(name, distance, f"{drift.a:,}", f"{drift.b:,}", Text(", ").join(movers))
     parts = {"rows": rows, "samples": samples, "why samples changed": causes}
     for title, part in {**parts, "stages that differ": stages, "drift": drift_table}.items():
@@ -417,10 +417,6 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
             verdict = difference.scores.verdict(config)
             line = Text.assemble((f"scores on {config}: ", "bold"), verdict)
             console.print(line, soft_wrap=True)
-
-
-def _get_color(change: float) -> str:
-    return "green" if change > 0 else "red"
 
 
 def _format_ids(ids: Sequence[str]) -> Text:

@@ -216,7 +216,7 @@ License = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$"
 
 
 class Section(BaseModel):
-    """A part of a config: immutable, and closed to keys it does not know."""
+    """A part of a config, or of a file: immutable, and closed to keys it does not know."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -66,10 +66,7 @@ def relative_to_cwd(path: Path) -> Path:
 
 def is_run(folder: Path) -> bool:
     """Return whether a folder is that of a run with its kept config."""
-    config, exists = (
-        folder / CONFIG_FILE,
-        os.path.exists,
-    )  # which says no of a folder closed to the user
+    config, exists = folder / CONFIG_FILE, os.path.exists  # no, of a folder closed to the user
     if not exists(config):
         return False
     return exists(folder / ORIGIN_FILE) or (

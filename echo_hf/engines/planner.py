@@ -10,9 +10,10 @@ from functools import cache
 from statistics import fmean, stdev
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from echo_hf._infra.worker_pool import count_processes
+from echo_hf.config.checks import Section
 from echo_hf.engines.base import Engine, Message, Request, Text
 from echo_hf.engines.prices import MILLION, read_price_list
 
@@ -188,10 +189,8 @@ def extrapolate(values: Sequence[float], number: int) -> Range | None:
     return Range(max(likely - error, 0.0), likely, likely + error)
 
 
-class PriceListRow(BaseModel):
+class PriceListRow(Section):
     """A row of the price list, which dry runs estimate by."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     models: tuple[str, ...]
     seconds: Range

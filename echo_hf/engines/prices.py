@@ -10,9 +10,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from echo_hf._infra.http_errors import as_mapping
+from echo_hf.config.checks import Section
 from echo_hf.engines.base import Usage
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class BilledTokens:
     written: int | None = None
 
 
-class TokenPrice(BaseModel):
+class TokenPrice(Section):
     """US dollars for a million tokens of one model.
 
     Attributes:
@@ -47,8 +48,6 @@ class TokenPrice(BaseModel):
         until: The last day of this price, null when none is announced.
         as_of: The day on which the list was true; null for a price from a config.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     prompt: Dollars
     completion: Dollars

@@ -32,6 +32,7 @@ from echo_hf.reasons import Reason
 from echo_hf.tables import SAMPLES, Row
 
 StageOrigins = Mapping[str, StageOrigin]
+ManifestPart = ConfigEntry | StageOrigin
 DRIFTS = ("languages", "first bigrams", "tasks", "failure keywords")
 
 
@@ -170,7 +171,13 @@ def compare_releases(a: Release, b: Release) -> ReleaseDiff:
     ]
     equal = set(shared) - {change.id for change in changed}
     counts = zip(DRIFTS, _count(a, old.values()), _count(b, new.values()), strict=True)
-    configs_a, configs_b = a.manifest.configs, b.manifest.configs
+    configs = {}
+    for name in CONFIGS:
+        first, second = a.manifest.configs.get(name), b.manifest.configs.get(name)
+        if first or second:
+            old_rows, new_rows = first.rows if first else None, second.rows if second else None
+            is_equal = not _is_different(first, second)
+            configs[name] = ConfigChange(old_rows, new_rows, is_equal)
     return ReleaseDiff(
         a=a.manifest.name,
         b=b.manifest.name,
@@ -180,11 +187,7 @@ def compare_releases(a: Release, b: Release) -> ReleaseDiff:
         changed=tuple(changed),
         equal=len(equal),
         remade=sum(old[name].provenance != new[name].provenance for name in equal),
-        configs={
-            name: _compare_config(configs_a.get(name), configs_b.get(name))
-            for name in CONFIGS
-            if name in configs_a or name in configs_b
-        },
+        configs=configs,
         stages=tuple(_compare_stages(stages_a, stages_b)),
         drift={name: measure_drift(*pair) for name, *pair in counts},
         scores=Comparability(
@@ -192,11 +195,6 @@ def compare_releases(a: Release, b: Release) -> ReleaseDiff:
             {name: _share(old, new, name) for name in BENCHMARK_CONFIGS},
         ),
     )
-
-
-def _compare_config(a: ConfigEntry | None, b: ConfigEntry | None) -> ConfigChange:
-    is_equal = a is not None and b is not None and a.digest == b.digest
-    return ConfigChange(a.rows if a else None, b.rows if b else None, is_equal)
 
 
 def _compare_stages(a: StageOrigins, b: StageOrigins) -> Iterator[StageChange]:
@@ -208,7 +206,7 @@ def _compare_stages(a: StageOrigins, b: StageOrigins) -> Iterator[StageChange]:
             yield StageChange(name, causes, old, new)
 
 
-def _is_different(a: StageOrigin | None, b: StageOrigin | None) -> bool:
+def _is_different(a: ManifestPart | None, b: ManifestPart | None) -> bool:
     return a is None or b is None or a.digest != b.digest
 
 

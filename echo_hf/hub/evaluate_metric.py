@@ -170,31 +170,22 @@ class EvaluateConfig:
                     raise TableError(unknown("column", name, RATINGS.columns, RATINGS.name))
             absent = dict.fromkeys(OPTIONAL)
             return {"predictions": [{**absent, **row} for row in table.to_pylist()]}
+        predictions = columns["predictions"]
+        images: dict[str, list[Any]] = {name: [] for name in self.features}
         if self.features is not IMAGES:
-            return self._store_outputs(columns)
-        images: dict[str, list[Any]] = {"predictions": [], "references": []}
+            for number, sample in enumerate(list_outputs(predictions)):
+                images["predictions"].append(store_image(sample.output, f"predictions[{number}]"))
+            if "references" in images:
+                images["references"], _ = pair_prompts(columns["references"], predictions)
+            return images
         try:
-            for number, sample in enumerate(
-                pair_images(columns["references"], columns["predictions"])
-            ):
+            for number, sample in enumerate(pair_images(columns["references"], predictions)):
                 inputs = [store_image(source, f"references[{number}]") for source in sample.inputs]
                 images["predictions"].append(store_image(sample.output, f"predictions[{number}]"))
                 images["references"].append(inputs)
         except ScoreError as error:
             raise ScoreError(f"references are inputs, predictions are outputs: {error}") from None
         return images
-
-    def _store_outputs(self, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """Convert outputs that are measured alone, or with their prompts."""
-        stored: dict[str, list[Any]] = {
-            "predictions": [
-                store_image(sample.output, f"predictions[{number}]")
-                for number, sample in enumerate(list_outputs(columns["predictions"]))
-            ]
-        }
-        if self.features is PROMPTED_IMAGES:
-            stored["references"], _ = pair_prompts(columns["references"], stored["predictions"])
-        return stored
 
     def read(self, columns: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return stored values for the function, with images one in memory at a time."""

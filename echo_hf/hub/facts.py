@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, Features
 from pydantic import (
-    BaseModel,
     ConfigDict,
     JsonValue,
     NonNegativeInt,
@@ -23,7 +22,7 @@ from pydantic import (
 )
 
 from echo_hf._infra.text import one_line
-from echo_hf.config.checks import Name
+from echo_hf.config.checks import Name, Section
 from echo_hf.config.collection import Search
 from echo_hf.config.sections import Target
 from echo_hf.pipeline.result import StageResult
@@ -49,10 +48,8 @@ MAX_MEANING_CHARACTERS = 400
 RequestKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
-class FailedCalls(BaseModel):
+class FailedCalls(Section):
     """Rows of a stage that wait for an answer for one reason, and the keys of their requests."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     rows: NonNegativeInt
     requests: tuple[RequestKey, ...] = ()
@@ -121,10 +118,8 @@ CONFIGS: Mapping[str, ReleaseConfig] = {
 }
 
 
-class ColumnEntry(BaseModel):
+class ColumnEntry(Section):
     """A column of samples that a stage of another package added."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     stage: Name
     content: Literal["post_text", "derived"]
@@ -172,10 +167,8 @@ ALL = "all"
 UNKNOWN = "unknown"
 
 
-class SampleCounts(BaseModel):
+class SampleCounts(Section):
     """Counts over some samples; what cannot be told is counted under `unknown`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     samples: NonNegativeInt
     languages: Mapping[str, NonNegativeInt]

@@ -73,16 +73,13 @@ class ScoredRelease:
             if figure["metric"] == METRIC and figure["value"] is not None
         )
 
-    def select_ratings(self, split: str, judge: str | None = None) -> pa.Table | None:
-        """Select the ratings of a split's current samples, of one judge or of all."""
+    def select_ratings(self, split: str) -> pa.Table | None:
+        """Select the ratings of a split's current samples."""
         if self.ratings is None:
             return None
-        names = ("sample_id", "sample_digest", "judge")
-        columns = zip(*(self.ratings[name].to_pylist() for name in names), strict=True)
+        columns = (self.ratings[name].to_pylist() for name in ("sample_id", "sample_digest"))
         pairs = self.samples.get(split, frozenset())
-        mask = [
-            (name, digest) in pairs and judge in (None, rater) for name, digest, rater in columns
-        ]
+        mask = [pair in pairs for pair in zip(*columns, strict=True)]
         return self.ratings.filter(pa.array(mask, pa.bool_()))
 
 
@@ -325,18 +322,18 @@ def render_leaderboard(
             swapped, basis = find_swapped_pairs(release, other, split, arithmetic)
             parts.append({"versus": (release.tag, other.tag), "moved": swapped, "said": basis})
     if releases:
-        parts.append({"tags": [_summarize_tag(releases, release) for release in releases]})
+        tags = [
+            {
+                "release": tagged,
+                "samples": sum(map(len, tagged.samples.values())),
+                "rated": len({system for _, system in tagged.rated_systems}),
+                "decay": count_gone_samples(releases, tagged),
+            }
+            for tagged in releases
+        ]
+        parts.append({"tags": tags})
     better = {name: ARROWS[metric.better] for name, metric in registered().items()}
     return _read_template().render(parts=parts, better=better)
-
-
-def _summarize_tag(releases: Sequence[ScoredRelease], release: ScoredRelease) -> dict[str, Any]:
-    return {
-        "release": release,
-        "samples": sum(map(len, release.samples.values())),
-        "rated": len({system for _, system in release.rated_systems}),
-        "decay": count_gone_samples(releases, release),
-    }
 
 
 def build_board(
@@ -365,10 +362,7 @@ def build_board(
         note_text = f" (in place of {clean(stand_in, MAX_NAME_CHARACTERS)})" if stand_in else ""
         judges.append(f"{clean(name, MAX_NAME_CHARACTERS)}{note_text}")
     samples = "" if definition.get("samples") is None else f"; {definition['samples']} samples"
-    target, judge_names = (
-        clean(release.target, MAX_NAME_CHARACTERS),
-        ", ".join(judges) or "nobody",
-    )
+    target, judge_names = clean(release.target, MAX_NAME_CHARACTERS), ", ".join(judges) or "nobody"
     about = f"posts about {target}; protocol {protocol}; judged by {judge_names}{samples}"
     failed = definition.get("failed_audit")
     return {

@@ -16,19 +16,11 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    JsonValue,
-    NonNegativeInt,
-    StringConstraints,
-    ValidationError,
-    field_validator,
-)
+from pydantic import JsonValue, NonNegativeInt, StringConstraints, ValidationError, field_validator
 
 from echo_hf._infra.regular_file import open_regular, read_regular
 from echo_hf._infra.summary import SummaryMixin
-from echo_hf.config.checks import Name
+from echo_hf.config.checks import Name, Section
 from echo_hf.config.sections import Target
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import (
@@ -65,19 +57,13 @@ ReleasePath = Annotated[
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
-class ManifestModel(BaseModel):
-    """A part of the manifest: immutable, and closed to keys it does not know."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-class FileEntry(ManifestModel):
+class FileEntry(Section):
     path: ReleasePath
     bytes: int
     sha256: Sha256
 
 
-class ConfigEntry(ManifestModel):
+class ConfigEntry(Section):
     """One config: its rows, embedded images, size as Arrow, and content digest."""
 
     rows: int
@@ -88,12 +74,12 @@ class ConfigEntry(ManifestModel):
     files: tuple[FileEntry, ...]
 
 
-class StageCounts(ManifestModel):
+class StageCounts(Section):
     stage: str
     counts: NestedCounts
 
 
-class StageOrigin(ManifestModel):
+class StageOrigin(Section):
     """Origin of the result of a stage: its digest, engine signature and prompt sha256."""
 
     digest: str
@@ -101,7 +87,7 @@ class StageOrigin(ManifestModel):
     prompt: Sha256 | None = None
 
 
-class Manifest(SummaryMixin, ManifestModel):
+class Manifest(SummaryMixin, Section):
     """Contents and origin of a release; format 1 had no `stats` and no `benchmark`."""
 
     format: Literal[1, 2] = FORMAT_VERSION
@@ -250,7 +236,7 @@ def get_version() -> str:
         return "source"
 
 
-class ConfigCounts(ManifestModel):
+class ConfigCounts(Section):
     """Rows, embedded images (repetitions counted) and bytes on disk of one config."""
 
     rows: NonNegativeInt
@@ -258,7 +244,7 @@ class ConfigCounts(ManifestModel):
     bytes: NonNegativeInt
 
 
-class Stats(ManifestModel):
+class Stats(Section):
     """Counts of a release: by config, by stage, over its samples, and of what is left out."""
 
     configs: Mapping[str, ConfigCounts]

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, NonNegativeInt, Va
 
 from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
-from echo_hf.config.checks import ANSWERED_BY, ModelIdentity
+from echo_hf.config.checks import ANSWERED_BY, ModelIdentity, Section
 from echo_hf.curate.privacy import clean_image
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError
@@ -26,10 +26,8 @@ from echo_hf.tables import OUTPUTS, RATINGS, RESULTS, TABLES, arrow_rows, is_wid
 FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class ResultRow(BaseModel):
+class ResultRow(Section):
     """One figure of one system, as `results.json` has it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     metric: str
     protocol: Literal["published", "corrected"]

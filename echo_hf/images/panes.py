@@ -24,20 +24,15 @@ BLOCKS = 16  # parts of a line whose means are compared: packing averages out, l
 STEADY_LEVELS, TINT_LEVELS = 8, 40  # levels of 255 between them, of brightness and of a channel
 MAX_GRAIN = 12  # standard deviation of brightness along a line
 MAX_COLORS = 6  # of seams that are tried
-OFF_LEVELS, FAR_OFF_LEVELS = (
-    20,
-    60,
-)  # levels from the color of seams, of brightness and of a channel
+# Levels from the color of seams, of brightness and of a channel.
+OFF_LEVELS, FAR_OFF_LEVELS = 20, 60
 OFF_SHARE = 0.01  # of a line of a seam may be off
 MAX_DEPTH = 8  # cuts within cuts
 MIN_PANE_SIDE, MIN_PANE_AREA = 0.08, 0.015  # of the longer side, of the area
 MAX_PANE_RATIO = 3.2  # times as long as wide: a title is longer
 MIN_DEVIATION = 6  # standard deviation of the brightness of what is no plain color
-EDGE_LEVELS, REACH, CORNER_PARTS = (
-    24,
-    4,
-    12,
-)  # levels; pixels in which a pane begins; 1/12 may be rounded
+# Levels; pixels in which a pane begins; 1/12 may be rounded.
+EDGE_LEVELS, REACH, CORNER_PARTS = 24, 4, 12
 STRAIGHT_SHARE = 0.85  # of a side that differs from the seam
 ALL_SIDES, PANE_SIDES, SHEET_SIDES = 4, 2, 0.8  # that are straight: of a pane at least, in the mean
 SAME_SIZE = 0.01  # by which panes of one size differ
@@ -52,11 +47,8 @@ SEARCH_LEEWAYS, HAIRLINE = 4, 4  # where no other edge is, in leeways; pixels of
 PLAIN_LEVELS, PLAIN_COLORS, PLAIN_AREA = 5, 6, 0.6  # levels; colors that cover so much of a window
 MIN_PLAIN, SECOND_PLAIN = 0.03, 0.05  # of the area: a color at all, the second one
 MAX_LETTER, MIN_LETTER = 0.025, 3  # of the longer side; pixels
-MIN_LETTERS, MIN_LINES, LINES_A_SIDE = (
-    12,
-    5,
-    50,
-)  # in a window at least; lines that the side has room for
+# In a window at least; lines that the side has room for.
+MIN_LETTERS, MIN_LINES, LINES_A_SIDE = 12, 5, 50
 LINE_SHARE, BAR_SHARE, STEADY_SHARE = 0.5, 0.6, 0.9  # that have the color of a bar
 TITLE_BAR, SIDE_BAR, MIN_BAR = 0.14, 0.3, 0.02  # of the height, of the width
 TALL_RATIO, TALL_LINES, TALL_LETTERS = 1.6, 8, 30  # a telephone's screen may have no bar
@@ -362,9 +354,8 @@ def _has_bar(masks: Sequence[LineMask], max_share: float) -> bool:
     height = len(line_colors)
     edge = max(1, height // 100)
     changes = np.flatnonzero((line_colors != line_colors[edge]) & (line_colors >= 0))
-    if (
-        line_colors[edge] < 0 or line_colors[-edge - 1] == line_colors[edge] or not len(changes)
-    ):  # the latter is a frame
+    is_frame = line_colors[-edge - 1] == line_colors[edge]
+    if line_colors[edge] < 0 or is_frame or not len(changes):
         return False
     end = int(changes[0])
     below = line_colors[end : end + max(3, height // 50)]

@@ -151,8 +151,7 @@ def audit(
         return root / AUDIT_FILE
 
     engines = judging.engines_of(chosen)
-    runner = config.runner
-    result = judging.run_judges(folder, engines, build_questions, write, outputs, runner, **limits)
+    result = judging.run_judges(run, engines, build_questions, write, outputs, **limits)
     audits = {} if limits.get("dry_run") else read_audits(folder.root)
     summaries = {}
     for name in by_name:

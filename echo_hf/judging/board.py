@@ -58,7 +58,6 @@ PAIRWISE_LABELS = {
     "agreement": "agrees with its ratings",
 }
 APPLICABILITY_SOURCES = {"run": "as was asked in this run", "release": "as the release says"}
-PEOPLE_COLUMNS = ("people alone", "judges alone")
 FigurePart = Mapping[str, Any]  # a part of the file that `score` writes
 ModelsByName = Mapping[str, ModelIdentity]
 
@@ -266,7 +265,13 @@ def show_scores(console: Console, path: Path) -> None:
             summary = clean(people.said, MAX_LINE)
             if result := people.result:
                 title = f"{name}: win rate by people, estimated on all samples"
-                table = _system_table(result.win_rate, systems, _people_columns(result))
+                columns = {
+                    "corrected": _numbers(result.win_rate),
+                    "95 %": _ends(result.interval),
+                    "people alone": _numbers(result.people_alone),
+                    "judges alone": _numbers(result.judges_alone),
+                }
+                table = _system_table(result.win_rate, systems, columns)
                 show_table(console, title, table, [summary, *_list_reasons(result)])
             else:
                 say(console, f"{name}: {summary}\n", "yellow")
@@ -365,11 +370,6 @@ def _split_table(
         },
     }
     return _system_table(rates.win_rate, systems, columns)
-
-
-def _people_columns(human: HumanCorrected) -> dict[str, dict[str, str]]:
-    alone = {name: _numbers(getattr(human, name.replace(" ", "_"))) for name in PEOPLE_COLUMNS}
-    return {"corrected": _numbers(human.win_rate), "95 %": _ends(human.interval), **alone}
 
 
 def _strength_table(

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
 from typing import Any, ClassVar, Literal
 
 from datasets import Dataset
-from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import BaseModel, create_model
 
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Request, Text
 from echo_hf.judging import rate
-from echo_hf.judging.rate import Explanation, JudgingStage, OutputsToRate
+from echo_hf.judging.rate import JudgeAnswer, JudgingStage, OutputsToRate
 from echo_hf.judging.verdicts import read_choice
 from echo_hf.prompts import Prompt, fill_prompt, quote_as_data
 from echo_hf.scores.rating_table import Unrated
@@ -40,13 +40,9 @@ TO_COMPARE = Table(
 )
 
 
-class ChoiceAnswer(BaseModel):
+class ChoiceAnswer(JudgeAnswer):
     """A judge's reasons, and which of two outputs it prefers after them."""
 
-    model_config = ConfigDict(extra="ignore")
-    keyed_lengths: ClassVar[Mapping[str, int]] = {"explanation": rate.MAX_EXPLANATION}
-
-    explanation: Explanation
     choice: Literal["first", "second", "tie"]
 
 

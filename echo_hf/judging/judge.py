@@ -15,15 +15,8 @@ from datasets import Dataset
 from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES
 from echo_hf._infra.text import percent
 from echo_hf.config.checks import EngineChoice
-from echo_hf.config.evaluation import (
-    ApplicabilityConfig,
-    EvaluationBase,
-    ImageSize,
-    JudgeConfig,
-    shipped_judges,
-)
+from echo_hf.config.evaluation import EvaluationBase, ImageSize, JudgeConfig, shipped_judges
 from echo_hf.config.rubrics import OVERALL, PUBLISHED_SCALE, Rubric
-from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import NO_WORK, Range, add_expected
@@ -50,7 +43,6 @@ from echo_hf.judging.session import (
 from echo_hf.metrics.rubric import list_figures
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import ProgressListener
-from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.scores.estimate import compute_t_quantile
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
@@ -168,13 +160,15 @@ def rating_question(
     return JudgeTask(judge.name, rubric.name, stage, rows)
 
 
-def applicability_question(
-    config: EvaluationBase, options: ApplicabilityConfig, tasks: Sequence[Task], sent: SentImages
-) -> JudgeTask:
-    digests = (image.sha256 for task in tasks for image in task.inputs)
-    images = sent.load(digests, "model_budget")
-    stage = Applicability(options, images, list_asked(list_figures(config)))
-    return JudgeTask(APPLICABILITY, APPLICABILITY, stage, build_applicability_rows(tasks))
+def applicability_questions(
+    config: EvaluationBase, tasks: Sequence[Task], sent: SentImages
+) -> list[JudgeTask]:
+    """Build the question which metrics fit, if the config says who is asked."""
+    if config.applicability is None:
+        return []
+    images = sent.load((image.sha256 for task in tasks for image in task.inputs), "model_budget")
+    stage = Applicability(config.applicability, images, list_asked(list_figures(config)))
+    return [JudgeTask(APPLICABILITY, APPLICABILITY, stage, build_applicability_rows(tasks))]
 
 
 def _choose_size(judge: JudgeConfig, protocol: ProtocolName) -> ImageSize:
@@ -203,14 +197,14 @@ def judge(
             f"none of the judges rates by {', '.join(map(repr, selected))}: add it to `rubrics` of "
             f"one, such as rubrics: [overall, {selected[0]}]"
         )
-    folder, outputs = run.prepare(), read_outputs_to_rate(run, limit)
-    sent, engines, write = SentImages(folder.images), engines_of(chosen), write_ratings
+    sent, outputs = SentImages(run.prepare().images), read_outputs_to_rate(run, limit)
+    engines, write = engines_of(chosen), write_ratings
 
     def build_questions(_: SentImages) -> Iterator[JudgeTask]:
         fits, _from = run.read_applicability()
         return rating_questions(config, chosen, selected, outputs, fits, sent)
 
-    result = run_judges(folder, engines, build_questions, write, outputs, config.runner, **limits)
+    result = run_judges(run, engines, build_questions, write, outputs, **limits)
     rating_judges = [judge for judge in chosen if OVERALL in judge.rubrics]
     if OVERALL not in selected:
         rating_judges = []
@@ -224,7 +218,7 @@ def judge(
         def share_questions(_: SentImages) -> Iterator[JudgeTask]:
             return rating_questions(config, others, [OVERALL], outputs, None, sent)
 
-        return run_judges(folder, engines, share_questions, write, outputs, dry_run=True).plans
+        return run_judges(run, engines, share_questions, write, outputs, dry_run=True).plans
 
     return replace(result, ways=build_judging_plans(rating_judges, outputs, make_plans))
 
@@ -240,7 +234,8 @@ def judge_pairs(
     """Let judges choose between two outputs of a sample; stored answers are not asked for again."""
     run = EvaluationRun.from_config(config, runs)
     config = run.config
-    chosen, folder = choose_judges(config, judges), run.prepare()
+    chosen = choose_judges(config, judges)
+    run.prepare()
     outputs = read_outputs_to_rate(run, limit)
 
     def build_questions(sent: SentImages) -> Iterator[JudgeTask]:
@@ -250,8 +245,8 @@ def judge_pairs(
             images = sent.load([*inputs, *rows["output_a"], *rows["output_b"]], size)
             yield JudgeTask(judge.name, PAIRWISE, Compare(judge, size, images), rows)
 
-    engines, write = engines_of(chosen), write_comparisons
-    return run_judges(folder, engines, build_questions, write, outputs, config.runner, **limits)
+    engines = engines_of(chosen)
+    return run_judges(run, engines, build_questions, write_comparisons, outputs, **limits)
 
 
 def judge_applicability(
@@ -269,14 +264,15 @@ def judge_applicability(
             f"config {config.name!r} does not say who is asked which metrics fit: add, for "
             "example, `applicability: {engine: {kind: vllm, model: Qwen/Qwen2.5-VL-32B-Instruct}}`"
         )
-    folder, tasks = run.prepare(), run.read_tasks(limit)
+    run.prepare()
+    tasks = run.read_tasks(limit)
     samples = OutputsToRate({}, tasks.tasks, dict(tasks.left_out.items()))
 
     def build_questions(sent: SentImages) -> list[JudgeTask]:
-        return [applicability_question(config, options, samples.tasks, sent)]
+        return applicability_questions(config, samples.tasks, sent)
 
-    engines, write = {APPLICABILITY: options.engine}, write_applicability
-    return run_judges(folder, engines, build_questions, write, samples, config.runner, **limits)
+    engines = {APPLICABILITY: options.engine}
+    return run_judges(run, engines, build_questions, write_applicability, samples, **limits)
 
 
 def engines_of(judges: Iterable[JudgeConfig]) -> dict[str, EngineChoice]:
@@ -284,12 +280,11 @@ def engines_of(judges: Iterable[JudgeConfig]) -> dict[str, EngineChoice]:
 
 
 def run_judges(
-    folder: RunFolder,
+    run: EvaluationRun,
     engines: Mapping[str, EngineChoice],
     build_questions: Callable[[SentImages], Iterable[JudgeTask]],
     write: Callable[[Path, JudgeRows, Collection[str]], Path],
     outputs: OutputsToRate,
-    runner: RunnerOptions = IN_PROCESS,
     *,
     dry_run: bool = False,
     budget_usd: float | None = None,
@@ -298,7 +293,7 @@ def run_judges(
     **options: bool,
 ) -> JudgingResult:
     """Ask judges in a run's folder, or plan what they would be asked."""
-    runner = IN_PROCESS if dry_run else runner
+    folder, runner = run.prepare(), IN_PROCESS if dry_run else run.config.runner
     if runner.kind == "local":
         check_gpu_memory(engines, estimates=dry_run)
     store = Store(":memory:") if tries else None

@@ -276,7 +276,6 @@ def fill_rubric_prompt(judge: JudgeConfig, rubric: Rubric) -> Prompt:
 PROVENANCE_STAGE = "judge"  # key of a provenance
 MAX_EXPLANATION = 20_000
 CHARACTERS_PER_TOKEN, RESERVED_TOKENS = 3, 32  # of an explanation; for the JSON around it
-Explanation = Annotated[str, Field(max_length=MAX_EXPLANATION)]
 
 
 @dataclass(frozen=True)
@@ -404,13 +403,18 @@ def read_verdict(
     return fields[field], fields["explanation"]
 
 
-class RatingAnswer(BaseModel):
-    """A judge's reasons, and its rating after them, so that it reasons first."""
+class JudgeAnswer(BaseModel):
+    """A judge's reasons; a subclass has its verdict after them, so that it reasons first."""
 
     model_config = ConfigDict(extra="ignore")
     keyed_lengths: ClassVar[Mapping[str, int]] = {"explanation": MAX_EXPLANATION}
 
-    explanation: Explanation
+    explanation: Annotated[str, Field(max_length=MAX_EXPLANATION)]
+
+
+class RatingAnswer(JudgeAnswer):
+    """A judge's reasons, and its rating after them, so that it reasons first."""
+
     rating: float
 
 
@@ -425,13 +429,9 @@ def create_rating_schema(
     return create_model("RatingAnswer", __base__=RatingAnswer, **fields)
 
 
-class YesNoAnswer(BaseModel):
+class YesNoAnswer(JudgeAnswer):
     """A judge's reasons, and its yes or no after them."""
 
-    model_config = ConfigDict(extra="ignore")
-    keyed_lengths: ClassVar[Mapping[str, int]] = {"explanation": MAX_EXPLANATION}
-
-    explanation: Explanation
     answer: Literal["yes", "no"]
 
 

@@ -65,11 +65,9 @@ class UnevenCoverage:
     of_neighbor: float
 
 
-def _describe_decisions(decisions: Decisions) -> dict[str, Any]:
-    return {"said": decisions.summary, **asdict(decisions)}
-
-
-WrittenDecisions = Annotated[Decisions, PlainSerializer(_describe_decisions)]
+WrittenDecisions = Annotated[
+    Decisions, PlainSerializer(lambda decisions: {"said": decisions.summary, **asdict(decisions)})
+]
 
 
 class SavedWinRates(FigureModel):
@@ -96,6 +94,8 @@ class SavedWinRates(FigureModel):
 
 
 class SavedTrustLine(FigureModel):
+    """One measure's finding about a split or the whole run; `reason` where it has no figure."""
+
     measure: str
     split: str | None = None
     said: str

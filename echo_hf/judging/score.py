@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
@@ -175,7 +175,7 @@ def score(
     run = EvaluationRun.from_config(config, runs, protocol=protocol)
     config, folder, benchmark = run.config, run.folder, run.benchmark
     tables, failed = run.read_tables(), read_failures(folder.root)
-    models, audits = read_models(config, tables), read_audits(folder.root)
+    models = read_models(config, tables)
     folder.log_entry()
     anchors = select_anchors(config, benchmark, tables, models)
     scored_run = ScoredRun(config, folder, tables, failed, n_boot, models)
@@ -184,10 +184,9 @@ def score(
     run_scores = Scores(path, config.protocol, splits, tables.left_out, failed, models)
     trusted = {split.split: split.win_rates.trust for split in splits if split.win_rates}
     compared = {split.split: split.pairwise for split in splits if split.pairwise}
-    all_drifts = {name: find_drift(audit["rounds"]) for name, audit in audits.items()}
-    drifts = {name: drift for name, drift in all_drifts.items() if drift}
-    lines = collect_trust_lines(trusted, drifts, compared)
-    results = SavedResults(
+    rounds = {name: audit["rounds"] for name, audit in read_audits(folder.root).items()}
+    drifts = {name: drift for name, turns in rounds.items() if (drift := find_drift(turns))}
+    SavedResults(
         benchmark=SavedIdentity(**benchmark.identity()),
         protocol=run_scores.protocol,
         left_out=run_scores.left_out,
@@ -195,12 +194,11 @@ def score(
         applicability=tables.fits_from,
         systems=models.systems,
         judges=models.judges,
-        trust=[{**asdict(line), "meaning": line.meaning} for line in lines],
+        trust=tuple(collect_trust_lines(trusted, drifts, compared)),
         judge_drift=drifts,
         results=tuple(run_scores.results),
         details={split.split: split.describe() for split in splits},
-    )
-    results.write(path)
+    ).write(path)
     return run_scores
 
 
@@ -225,13 +223,17 @@ class ScoredRun:
             tables.select_split(table, name)
             for table in (tables.outputs, tables.ratings, tables.comparisons, tables.human)
         )
-        rates, pairwise, by_people, overall = None, None, None, None
+        rates, pairwise, overall = None, None, None
+        by_people: scores.HumanCorrected | str | None = None
         if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
             overall = read_ratings(ratings, outputs)
             rates = score_win_rates(
                 name, overall, protocol, self.n_boot, self.failed, self.models, anchors
             )
-            by_people = _correct_by_people(overall, human) if human else None
+            try:
+                by_people = scores.human_corrected(overall, human) if human else None
+            except ScoreError as error:
+                by_people = str(error)
         if comparisons is not None and comparisons.num_rows:
             people = None if isinstance(by_people, str) else human or None
             pairwise = scores.pairwise_agreement(comparisons, overall, people, n_boot=self.n_boot)
@@ -393,13 +395,6 @@ def score_win_rates(
             definition = {**fitted.definition, "anchor": anchor_rows.get(name)}
             results.append(_row(columns, name, value, fitted.interval[name], definition))
     return SplitWinRates(tuple(results), rates[protocol], groups.tiers, trust, details)
-
-
-def _correct_by_people(rated: RatingTable, human: pa.Table) -> scores.HumanCorrected | str:
-    try:
-        return scores.human_corrected(rated, human)
-    except ScoreError as error:
-        return str(error)
 
 
 def _people_rows(

@@ -14,7 +14,7 @@ from echo_hf._infra.text import format_rounded, percent
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.judging.anchors import Anchors, fit_strengths
-from echo_hf.judging.results import UnevenCoverage
+from echo_hf.judging.results import SavedTrustLine, UnevenCoverage
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, Way
 from echo_hf.scores.rating_table import RatingTable
 from echo_hf.scores.votes import ProtocolName
@@ -42,20 +42,6 @@ MEANINGS: Mapping[str, str] = {
 }
 WAY_NAMES: Mapping[Way, str] = {"pointwise": "ratings", "pairwise": "choices"}
 SentenceAndReason = tuple[str, Unscored | None]
-
-
-@dataclass(frozen=True)
-class TrustLine:
-    """One measure's finding about a split or the whole run; `reason` where it has no figure."""
-
-    measure: str
-    split: str | None
-    said: str
-    reason: Unscored | None = None
-
-    @property
-    def meaning(self) -> str:
-        return MEANINGS[self.measure]
 
 
 @dataclass(frozen=True)
@@ -90,21 +76,21 @@ class Trust:
             tuple(find_uneven_coverage(left_out.win_rate, coverage)),
         )
 
-    def build_lines(self, split: str) -> Iterator[TrustLine]:
-        yield TrustLine("self_preference", split, *self._describe_self_preference())
-        yield TrustLine("leave_one_judge_out", split, *self._describe_order_changes())
-        yield TrustLine("samples_needed", split, *self._describe_needed_samples())
+    def build_lines(self, split: str) -> Iterator[SavedTrustLine]:
+        yield _build_line("self_preference", split, *self._describe_self_preference())
+        yield _build_line("leave_one_judge_out", split, *self._describe_order_changes())
+        yield _build_line("samples_needed", split, *self._describe_needed_samples())
         if len(self.order) > 2:  # two systems are ordered by their win rate alone
-            yield TrustLine("bradley_terry", split, *self._describe_strengths())
+            yield _build_line("bradley_terry", split, *self._describe_strengths())
         if self.uneven_coverage:
             shares = (
                 f"{uneven.system} {percent(uneven.coverage)} beside {uneven.neighbor} "
                 f"{percent(uneven.of_neighbor)}"
                 for uneven in self.uneven_coverage
             )
-            yield TrustLine("coverage", split, "; ".join(shares))
+            yield _build_line("coverage", split, "; ".join(shares))
         if len(self.order) > 2:
-            yield TrustLine("gap", split, *self._describe_gap())
+            yield _build_line("gap", split, *self._describe_gap())
 
     @property
     def order(self) -> list[str]:
@@ -178,6 +164,13 @@ class Trust:
         return f"{text}; {first} wins {chance} of comparisons with {second}", None
 
 
+def _build_line(
+    measure: str, split: str | None, text: str, reason: Unscored | None = None
+) -> SavedTrustLine:
+    meaning = MEANINGS[measure]
+    return SavedTrustLine(measure=measure, split=split, said=text, meaning=meaning, reason=reason)
+
+
 def find_uneven_coverage(
     board: Iterable[str], coverage: Mapping[str, float | None]
 ) -> Iterator[UnevenCoverage]:
@@ -238,19 +231,19 @@ def collect_trust_lines(
     trust_by_split: Mapping[str, Trust],
     drifts: Mapping[str, Mapping[str, Any]],
     compared: Mapping[str, PairwiseAgreement],
-) -> list[TrustLine]:
+) -> list[SavedTrustLine]:
     """Collect all trust lines: of each split, of both together, and of judges audited again."""
     lines = [line for split, trust in trust_by_split.items() for line in trust.build_lines(split)]
     for split, agreement in compared.items():
-        lines.append(TrustLine("pairwise", split, *_pick_way(agreement)))
+        lines.append(_build_line("pairwise", split, *_pick_way(agreement)))
     if len(trust_by_split) == len(BENCHMARKS):
         trusts = [trust_by_split[name] for name in BENCHMARKS]
         gaps = [trust.gap.gap for trust in trusts if len(trust.order) > 2]
         if len(gaps) == len(BENCHMARKS) and all(gap is not None and gap <= 1 for gap in gaps):
             shares = zip(map(percent, gaps), BENCHMARKS, strict=True)
             sentence = " beside ".join(f"{share} in {name}" for share, name in shares)
-            lines.append(TrustLine("gap", None, sentence))
+            lines.append(_build_line("gap", None, sentence))
     for judge, drift in drifts.items():
         reason = Unscored.NOTHING_IN_COMMON if drift["difference"] is None else None
-        lines.append(TrustLine("judge_drift", None, f"{judge} {describe_drift(drift)}", reason))
+        lines.append(_build_line("judge_drift", None, f"{judge} {describe_drift(drift)}", reason))
     return sorted(lines, key=lambda line: list(MEANINGS).index(line.measure))

@@ -61,17 +61,18 @@ class ParsedNumber(NamedTuple):
 
 
 def read_choice(text: str) -> str | Unrated:
-    choices = {choice.lower() for choice in CHOICE.findall(remove_thoughts(text))}
-    if len(choices) > 1:
-        return Unrated.TWO_CHOICES
-    return choices.pop() if choices else Unrated.NO_CHOICE
+    return _read_word(CHOICE, text, Unrated.TWO_CHOICES, Unrated.NO_CHOICE)
 
 
 def read_yes_no(text: str) -> str | Unrated:
-    answers = {answer.lower() for answer in YES_OR_NO.findall(remove_thoughts(text))}
-    if len(answers) > 1:
-        return Unrated.AMBIGUOUS
-    return answers.pop() if answers else Unrated.NO_RATING
+    return _read_word(YES_OR_NO, text, Unrated.AMBIGUOUS, Unrated.NO_RATING)
+
+
+def _read_word(form: re.Pattern[str], text: str, several: Unrated, none: Unrated) -> str | Unrated:
+    words = {word.lower() for word in form.findall(remove_thoughts(text))}
+    if len(words) > 1:
+        return several
+    return words.pop() if words else none
 
 
 def read_rating(

@@ -35,7 +35,6 @@ from echo_hf.metrics.result import (
     MetricReason,
     MetricResult,
     Unmeasured,
-    check_extra,
     describe_error,
     make_mean_fields,
     module_versions,
@@ -48,7 +47,6 @@ if TYPE_CHECKING:  # the package of scores imports datasets
 AURAFACE = "fal/AuraFace-v1"
 # What of a pack is needed: the other networks of AuraFace are half of its bytes.
 FILES = ("glintr100.onnx", "scrfd_10g_bnkps.onnx")
-PACKAGES, EXTRA = ("insightface", "onnxruntime"), "face"
 TASKS = ("detection", "recognition")
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 MAX_STRIDE_PIXELS = 32
@@ -178,7 +176,7 @@ class FaceReader:
     """A detector and a recognizer of faces; threads that share them take turns."""
 
     def __init__(self, options: FaceReaderOptions) -> None:
-        check_extra("face_identity", EXTRA, PACKAGES)
+        FaceIdentityMetric.check_installed()
         folder, commit = find_pack(options.pack, options.revision)
         name = folder.name if commit is None else os.fspath(options.pack)
         self._turn = Lock()
@@ -411,7 +409,7 @@ class FaceIdentityMetric(Metric):
     splits = ("image_to_image",)
     question = fill_prompt("judging/measure_face_identity", {}).text
     paper_name = "Face Identity Preservation"
-    extra, packages = EXTRA, PACKAGES
+    extra, packages = "face", ("insightface", "onnxruntime")
     card = read_card(name)
     function, result = staticmethod(face_identity), FaceIdentityResult
 

@@ -240,7 +240,9 @@ def extract(
             if source is None:
                 return _ImageColumn(unmeasured=Unmeasured(missing, detail=place))
             try:
-                with _take_turns(source):
+                # One at a time, since an image of Pillow's is decoded at its first use.
+                lock = IMAGE_LOCKS[id(source) // 16 % len(IMAGE_LOCKS)]
+                with lock if isinstance(source, Image.Image) else nullcontext():
                     loaded = LOADERS[protocol](source)
                 digests.append(_compute_digest(source, loaded.image))
             except BadImageError as error:
@@ -267,13 +269,6 @@ def extract(
         )
 
     return map_in_order(read_sample, samples, threads=threads)
-
-
-def _take_turns(source: ImageSource) -> Lock | nullcontext[None]:
-    """Return a lock for an image of Pillow's, which is decoded at its first use."""
-    if isinstance(source, Image.Image):
-        return IMAGE_LOCKS[id(source) // 16 % len(IMAGE_LOCKS)]
-    return nullcontext()
 
 
 def _compute_digest(source: ImageSource, image: Image.Image) -> str:

@@ -35,7 +35,6 @@ from echo_hf.metrics.result import (
     MetricReason,
     MetricResult,
     Unmeasured,
-    check_extra,
     describe_error,
     estimate_mean,
     get_versions,
@@ -43,7 +42,6 @@ from echo_hf.metrics.result import (
     module_versions,
 )
 
-PACKAGES, EXTRA = ("rapidocr", "onnxruntime", "spellchecker"), "ocr"
 # Named, so that rapidocr never looks for another at the address it knows.
 NETWORKS = {
     "Det": "PP-OCRv6_det_small.onnx",
@@ -219,7 +217,7 @@ class Vocabulary:
 
 def load_english() -> Vocabulary:
     """Load the English words of pyspellchecker."""
-    check_extra("ocr_accuracy", EXTRA, PACKAGES[2:])
+    OcrAccuracyMetric.check_installed()
     from spellchecker import SpellChecker
 
     words = frozenset(SpellChecker(language="en").word_frequency.words())
@@ -255,7 +253,7 @@ class TextReader:
     """Three networks that find, turn and read lines of text; for one thread at a time."""
 
     def __init__(self) -> None:
-        check_extra("ocr_accuracy", EXTRA, PACKAGES[:2])
+        OcrAccuracyMetric.check_installed()
         try:
             import rapidocr
 
@@ -495,7 +493,7 @@ class OcrAccuracyMetric(Metric):
     about = "how much of the text that prompts quote is read in the outputs, from 0 to 1"
     needs, bounds = ("prompts", "outputs"), (0, 1)
     enabled = False  # a check of another metric, that takes an extra of its own
-    extra, packages = EXTRA, PACKAGES
+    extra, packages = "ocr", ("rapidocr", "onnxruntime", "spellchecker")
     card = read_card(name)
     function, result = staticmethod(ocr_accuracy), OcrAccuracyResult
 

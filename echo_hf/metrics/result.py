@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy as np
 from echo_hf._infra.bootstrap import LEVEL, METHOD, Interval, compute_interval, draw_weights
 from echo_hf._infra.plots import BAR_LABEL, LIGHT_COLOR, draw_interval, get_axes, set_label
 from echo_hf._infra.summary import SummaryMixin
-from echo_hf.errors import MissingExtraError
 from echo_hf.images.loader import BadImage, ImageNotice
 from echo_hf.reasons import Reason
 
@@ -224,12 +222,6 @@ def make_mean_fields(
 def describe_bootstrap(n_boot: int, seed: int) -> dict[str, Any]:
     """Describe how intervals are made, for the definition of a result."""
     return {"kind": METHOD, "level": LEVEL, "draws": n_boot, "seed": seed}
-
-
-def check_extra(metric: str, extra: str, packages: Iterable[str]) -> None:
-    """Raise an error that says what to install where a package is missing; import none."""
-    if any(find_spec(name) is None for name in packages):
-        raise MissingExtraError(metric, extra)
 
 
 def describe_error(error: Exception) -> str:

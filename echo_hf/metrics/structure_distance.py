@@ -35,7 +35,6 @@ from echo_hf.metrics.result import (
     MetricReason,
     MetricResult,
     Unmeasured,
-    check_extra,
     describe_error,
     get_versions,
     make_mean_fields,
@@ -49,7 +48,6 @@ if TYPE_CHECKING:  # the package of scores imports datasets
 
 MODEL = "facebook/dino-vits16"
 LAYER, SIZE, BATCH_SIZE = 11, 224, 8
-PACKAGES, EXTRA = ("torch", "transformers"), "metrics"
 # DINO was trained with it; its checkpoints on the Hub state another.
 LAYER_NORM_EPS = 1e-6
 ATTENTION = "sdpa"
@@ -118,7 +116,7 @@ def get_patch_grid(config: Any, options: VitOptions) -> dict[str, Any]:
 
 def load_vit(options: VitOptions) -> LoadedVit:
     """Load a ViT, and identify its weights by their commit."""
-    check_extra("structure_distance", EXTRA, PACKAGES)
+    StructureDistanceMetric.check_installed()
     import torch
 
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -158,7 +156,7 @@ def load_vit(options: VitOptions) -> LoadedVit:
         "attention": ATTENTION,
         "dtype": "float32",
         "matmul_precision": torch.get_float32_matmul_precision(),
-        "versions": get_versions(*PACKAGES),
+        "versions": get_versions("torch", "transformers"),
         **grid,
         # The kind: parts that were measured on two GPUs of a machine are of one result.
         "device": device.partition(":")[0],
@@ -432,7 +430,7 @@ class StructureDistanceMetric(Metric):
     splits = ("image_to_image",)
     question = fill_prompt("judging/measure_structure_distance", {}).text
     paper_name = "Spatial Position Preservation"
-    extra, packages = EXTRA, PACKAGES
+    extra, packages = "metrics", ("torch", "transformers")
     card = read_card(name)
     function, result = staticmethod(structure_distance), StructureDistanceResult
 

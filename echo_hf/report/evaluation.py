@@ -22,8 +22,9 @@ from echo_hf.errors import GenerationError, JudgeError
 from echo_hf.judging.judge import (
     APPLICABILITY,
     SentImages,
-    applicability_question,
+    applicability_questions,
     choose_judges,
+    engines_of,
     rating_questions,
     read_outputs_to_rate,
 )
@@ -45,7 +46,6 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import count_unusable
 from echo_hf.report.report import report
 from echo_hf.scores.win_rate import make_board
-from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import BenchmarkTasks
 from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.generate import GenerationSummary, generate_outputs
@@ -223,7 +223,7 @@ def _describe_failures(table: JudgeRows) -> str:
 def _map_engines(config: EvaluationBase, judges: Sequence[JudgeConfig]) -> dict[str, EngineChoice]:
     """Return the engine of each judge, and of the question which metrics fit."""
     engines = {APPLICABILITY: config.applicability.engine} if config.applicability else {}
-    return {**engines, **{judge.name: judge.engine for judge in judges}}
+    return engines | engines_of(judges)
 
 
 def _plan_work(
@@ -251,7 +251,7 @@ def _plan_work(
     sent = SentImages(folder.images, {size: dict(pending) for size in get_args(ImageSize)})
     applicability, _ = run.read_applicability()
     questions = chain(
-        _build_applicability_questions(config, to_rate.tasks, sent),
+        applicability_questions(config, to_rate.tasks, sent),
         rating_questions(config, judges, None, to_rate, applicability, sent),
     )
     has_pending = any(plan.todo for plan in summary.plans)
@@ -287,13 +287,6 @@ def _add_pending(
     return replace(to_rate, outputs=outputs)
 
 
-def _build_applicability_questions(
-    config: EvaluationBase, tasks: Sequence[Task], sent: SentImages
-) -> list[JudgeTask]:
-    options = config.applicability
-    return [applicability_question(config, options, tasks, sent)] if options else []
-
-
 def _run_judges(
     session: JudgingSession, run: EvaluationRun, judges: Sequence[JudgeConfig], limit: int | None
 ) -> Iterator[JudgingResult | JudgeError]:
@@ -307,7 +300,7 @@ def _run_judges(
         return rating_questions(config, judges, None, to_rate, applicability, sent)
 
     for build_questions, write in (
-        (partial(_build_applicability_questions, config, to_rate.tasks, sent), write_applicability),
+        (partial(applicability_questions, config, to_rate.tasks, sent), write_applicability),
         (build_ratings, write_ratings),
     ):
         try:

@@ -236,12 +236,12 @@ def build_examples(data: RunData, thumbnails: Thumbnails) -> Markup | None:
     return render("examples.html.jinja", groups=groups, data=data, thumbnails=thumbnails)
 
 
-def select_widest(data: RunData, split: str, limit: int = MAX_SAMPLES) -> list[ReportSample]:
+def select_widest(data: RunData, split: str) -> list[ReportSample]:
     """Select the samples of a split whose ratings differ most; ties keep their order."""
     samples = list(data.select_split(split))
     gaps = {sample.id: spread(data.ratings.get(sample.id, ())) for sample in samples}
     differing = [sample for sample in samples if gaps[sample.id] > 0]
-    return sorted(differing, key=lambda sample: -gaps[sample.id])[:limit]
+    return sorted(differing, key=lambda sample: -gaps[sample.id])[:MAX_SAMPLES]
 
 
 def _group_ratings(ratings: Sequence[SavedRating], by: str) -> dict[str, list[float]]:

@@ -14,7 +14,6 @@ from echo_hf._infra.plots import SystemValuesPlot, split_bounds
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.errors import ScoreError
 from echo_hf.scores import votes
-from echo_hf.scores.estimate import RateEstimate
 from echo_hf.scores.rating_table import RUBRIC, IgnoredRating, RatingKey, divide
 from echo_hf.scores.votes import JudgeVotes, MissingRule, ProtocolName
 
@@ -153,9 +152,11 @@ def win_rate(
         )
     table, systems, points = compared.table, compared.table.systems, compared.points
     interval: dict[str, Any] = {"kind": compared.rule.interval, "level": LEVEL}
-    estimate, details = compared.estimate, dict[str, Any]()
+    estimate, details, spreads = compared.estimate, dict[str, Any](), list[Spread]()
     if estimate:
-        spreads = _spread_from_estimate(estimate)
+        errors = map(votes.to_number, estimate.standard_errors(others=True))
+        ends = estimate.compute_intervals(LEVEL, others=True)
+        spreads = [(bounds, error, None) for bounds, error in zip(ends, errors, strict=True)]
         details["estimate"] = {
             "kind": "regression of the vote on judges who rated all samples",
             "weights": votes.label(compared.full.complete.judges, estimate.beta),
@@ -194,12 +195,6 @@ def win_rate(
         protocol=protocol,
         definition=compared.definition("win_rate", interval=interval, **details),
     )
-
-
-def _spread_from_estimate(estimate: RateEstimate) -> list[Spread]:
-    errors = map(votes.to_number, estimate.standard_errors(others=True))
-    ends = estimate.compute_intervals(LEVEL, others=True)
-    return [(bounds, error, None) for bounds, error in zip(ends, errors, strict=True)]
 
 
 def _spread_from_draws(compared: JudgeVotes, n_boot: int, seed: int) -> list[Spread]:

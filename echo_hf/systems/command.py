@@ -195,9 +195,8 @@ class WorkerProcess:
         """Send a line, and wait for one with a key; without an answer, the worker is ended."""
         try:
             if self.greeting is not None:  # before that, it may already have written its first line
-                for line in self._read_lines(
-                    self._selector.select(0)
-                ):  # written after its last answer
+                written_since = self._selector.select(0)
+                for line in self._read_lines(written_since):
                     self._note(line)
             return self._hide(self._answer(request, timeout_s, key))
         except BaseException as error:
@@ -229,9 +228,8 @@ class WorkerProcess:
     def _answer(self, unsent: bytes, timeout_s: float, key: str) -> bytes:
         deadline = time.monotonic() + timeout_s
         while (seconds := deadline - time.monotonic()) > 0:
-            with suppress(
-                OSError
-            ):  # its input is full; or closed, and it will end without an answer
+            # Its input may be full; or closed, and it will end without an answer.
+            with suppress(OSError):
                 while unsent:
                     unsent = unsent[os.write(self._stdin.fileno(), unsent) :]
             is_gone = self._process.poll() is not None

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from echo_hf._infra.bootstrap import Unscored
-from echo_hf.errors import MissingExtraError
 from echo_hf.report.analysis.prompts import (
     EXTRA,
     PromptSet,
@@ -101,8 +100,7 @@ def measure_diversity(
     own, left_out = bigram_sets[0]
     if not own:
         if left_out[NotAnalyzed.UNSEGMENTED]:  # the reason that a user can do something about
-            detail = str(MissingExtraError("words where no spaces are written", EXTRA))
-            return AnalysisPart.omit(NotAnalyzed.MISSING_EXTRA, detail)
+            return AnalysisPart.omit_without(EXTRA, "words where no spaces are written")
         return AnalysisPart.omit(NotAnalyzed.FEW_WORDS if left_out else NotAnalyzed.NO_PROMPTS)
     size = at or min(bigrams.counts.total() for bigrams in bigram_sets if bigrams.counts)
     figures = []
@@ -174,8 +172,7 @@ def find_duplicates(
     sets: Sequence[PromptSet], *, similarity: float = 0.8, seed: int = 0
 ) -> AnalysisPart[tuple[SetDuplicates, ...]]:
     if not find_spec("datasketch"):
-        detail = str(MissingExtraError("near-duplicates", EXTRA))
-        return AnalysisPart.omit(NotAnalyzed.MISSING_EXTRA, detail)
+        return AnalysisPart.omit_without(EXTRA, "near-duplicates")
     figures = []
     for prompt_set in sets:
         prompts = prompt_set.prompts

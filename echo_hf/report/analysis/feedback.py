@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from echo_hf.config.sections import STAGES
 from echo_hf.curate.feedback import KEYWORD_VERDICTS
-from echo_hf.errors import MissingExtraError
 from echo_hf.hub.manifest import Manifest
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.prompts import EXTRA, shorten_prompt
@@ -277,8 +276,7 @@ def draw_word_cloud(
     if not keywords:
         return AnalysisPart.omit(NotAnalyzed.NO_COMMENTS)
     if not (find_spec("wordcloud") and find_spec("fontTools")):
-        detail = str(MissingExtraError("the word cloud", EXTRA))
-        return AnalysisPart.omit(NotAnalyzed.MISSING_EXTRA, detail)
+        return AnalysisPart.omit_without(EXTRA, "the word cloud")
     from fontTools.ttLib import TTFont
     from wordcloud import WordCloud as Layout
 

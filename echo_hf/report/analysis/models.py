@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import METHOD, Floats, compute_interval, draw_weights
+from echo_hf._infra.registry import Requirements
 from echo_hf.config.evaluation import EmbeddingOptions, PerplexityOptions
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
 from echo_hf.engines.transformers import is_out_of_memory
 from echo_hf.errors import EngineError, MissingExtraError
-from echo_hf.metrics.result import check_extra, describe_error, get_versions
+from echo_hf.metrics.result import describe_error, get_versions
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.prompts import PromptSet, compute_quartiles, shorten_prompt
 from echo_hf.report.analysis.result import AnalysisPart, IntervalFigure, NotAnalyzed
@@ -98,7 +99,8 @@ class LoadedCausalModel(NamedTuple):
 
 def load_causal_model(options: PerplexityOptions) -> LoadedCausalModel:
     """Load a model without running code that comes with it."""
-    check_extra("perplexity", EXTRA, ("torch", "transformers", "accelerate"))
+    needed = Requirements(extra=EXTRA, packages=("torch", "transformers", "accelerate"))
+    needed.check_installed("perplexity")
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     checkpoint = find_checkpoint(options.model, options.revision)
@@ -344,7 +346,8 @@ def embed_prompts(
     sets: Sequence[PromptSet], options: EmbeddingOptions
 ) -> tuple[list[Vectors], dict[str, Any]]:
     """Embed prompts, pooled as the model's files state, or else by the mean over tokens."""
-    check_extra("sentence embeddings", EXTRA, ("torch", "transformers", "sentence_transformers"))
+    needed = Requirements(extra=EXTRA, packages=("torch", "transformers", "sentence_transformers"))
+    needed.check_installed("sentence embeddings")
     from sentence_transformers import SentenceTransformer
 
     checkpoint = find_checkpoint(options.model, options.revision)

@@ -27,7 +27,7 @@ from echo_hf._infra.atomic import write_json
 from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.evaluation import Format, Reference
-from echo_hf.errors import HubError, MissingExtraError, SourceError, unknown
+from echo_hf.errors import HubError, SourceError, unknown
 from echo_hf.hub.remote import KIND, Remote, hub_errors
 from echo_hf.metrics.result import describe_error
 from echo_hf.report.analysis.result import (
@@ -235,8 +235,7 @@ MAX_TEXT = 1000  # characters, enough to detect a language
 def detect_languages(sets: Sequence[PromptSet]) -> AnalysisPart[tuple[SetLanguages, ...]]:
     """Detect the languages of prompts by lingua, a statistical model of short texts."""
     if not find_spec("lingua"):
-        detail = str(MissingExtraError("the languages of prompts", EXTRA))
-        return AnalysisPart.omit(NotAnalyzed.MISSING_EXTRA, detail)
+        return AnalysisPart.omit_without(EXTRA, "the languages of prompts")
     from lingua import LanguageDetectorBuilder
 
     detector = LanguageDetectorBuilder.from_all_languages().build()

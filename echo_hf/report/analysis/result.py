@@ -11,6 +11,7 @@ from pydantic import BaseModel, NonNegativeInt
 
 from echo_hf._infra.bootstrap import Unscored
 from echo_hf._infra.summary import SummaryMixin
+from echo_hf.errors import MissingExtraError
 from echo_hf.judging.results import FigureModel, read_figures
 from echo_hf.reasons import Reason
 
@@ -69,6 +70,10 @@ class AnalysisPart(FigureModel, Generic[ResultT]):
     @classmethod
     def omit(cls, reason: NotAnalyzed, detail: str | None = None) -> Self:
         return cls(reason=reason, detail=detail or reason.meaning)
+
+    @classmethod
+    def omit_without(cls, extra: str, feature: str) -> Self:
+        return cls.omit(NotAnalyzed.MISSING_EXTRA, str(MissingExtraError(feature, extra)))
 
 
 class SetFacts(FigureModel):

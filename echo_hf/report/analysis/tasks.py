@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +23,7 @@ from echo_hf.config.sections import Target
 from echo_hf.curate.feedback import Feedback
 from echo_hf.engines.base import make_engine
 from echo_hf.engines.rules import guess_task
-from echo_hf.errors import MissingExtraError
-from echo_hf.metrics.result import check_extra, get_versions
+from echo_hf.metrics.result import get_versions
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.report.analysis import result
@@ -217,10 +217,8 @@ def group_task_phrases(
     counts = Counter(sample["task_phrase"] for sample in samples if sample["task_phrase"])
     if not counts:
         return AnalysisPart.omit(NotAnalyzed.NO_PHRASES)
-    try:
-        check_extra("open tasks", EXTRA, ("sklearn",))
-    except MissingExtraError as error:
-        return omit_for_error(error)
+    if not find_spec("sklearn"):
+        return AnalysisPart.omit_without(EXTRA, "open tasks")
     phrases = set(counts)
     for other in compared:
         phrases.update(other.counts)

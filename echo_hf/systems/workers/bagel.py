@@ -58,9 +58,8 @@ def main() -> None:
     options = parser.parse_args()
     sys.path.insert(0, str(Path.cwd()))
     answers = sys.stdout
-    with contextlib.redirect_stdout(
-        sys.stderr
-    ):  # libraries may print, and the protocol has stdout for itself
+    # Libraries may print, and the protocol has stdout for itself.
+    with contextlib.redirect_stdout(sys.stderr):
         inferencer = load(options.weights, options.memory)
         hello = {"echo_hf_worker": 1, "name": "bagel", "version": VERSION}
         print(json.dumps({**hello, "determinism": DETERMINISM}), file=answers, flush=True)
