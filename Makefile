@@ -34,7 +34,7 @@ test: $(VENV)/.installed-test
 test-package: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m package tests/package
 
-# What systems, metrics and apps stand on, on the processor: 3 GB, and the tests marked `extras`.
+# What systems, metrics and apps stand on, on the processor: 4 GB, and the tests marked `extras`.
 # Those that drive a browser need a Chromium on the PATH, and are skipped without one; ppi-python is
 # what corrected win rates are compared with.
 test-extras: $(EXTRAS_VENV)/.installed-weights

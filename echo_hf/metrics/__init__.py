@@ -9,7 +9,7 @@ from echo_hf.metrics.color_shift import ColorShift, ColorShiftResult, color_shif
 from echo_hf.metrics.face_identity import FaceIdentityResult, face_identity
 from echo_hf.metrics.image_features import InputCache
 from echo_hf.metrics.ocr_accuracy import OcrAccuracyResult, ocr_accuracy
-from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured
+from echo_hf.metrics.result import Estimate, MetricReason, MetricResult, Unmeasured
 from echo_hf.metrics.structure_distance import StructureDistanceResult, structure_distance
 from echo_hf.metrics.text_rendering import TextRenderingResult, text_rendering
 
@@ -20,6 +20,7 @@ __all__ = [
     "FaceIdentityResult",
     "InputCache",
     "Metric",
+    "MetricReason",
     "MetricResult",
     "OcrAccuracyResult",
     "StructureDistanceResult",

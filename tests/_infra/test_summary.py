@@ -23,7 +23,16 @@ from echo_hf.report.analysis.result import Analysis
 HOSTILE = "<script>alert(1)</script>\n& <b>"
 NO_RESULT = (
     *("ColorShift", "InputCache", "Unmeasured"),  # arguments, and a reason
-    *("Config", "EchoError", "EngineChoice", "Metric", "ModelStage", "Stage", "Store"),
+    *(
+        "Config",
+        "EchoError",
+        "EngineChoice",
+        "Metric",
+        "MetricReason",
+        "ModelStage",
+        "Stage",
+        "Store",
+    ),
 )
 
 

@@ -20,10 +20,9 @@ from PIL import Image
 from pydantic import Field
 
 from echo_hf.errors import WeightsError
-from echo_hf.metrics import Metric, MetricResult, Unmeasured, register
+from echo_hf.metrics import Metric, MetricReason, MetricResult, Unmeasured, register
 from echo_hf.metrics.image_features import common_fields, extract, pair_images, reasons_of
 from echo_hf.metrics.result import get_versions, make_mean_fields
-from echo_hf.reasons import MetricReason
 
 SHIPPED_IN = "face_recognition_models"
 # Beside these lies a network of 68 landmarks: its training pictures exclude commercial use.
