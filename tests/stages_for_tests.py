@@ -16,6 +16,8 @@ import pyarrow as pa
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field
 
+from echo_hf.collect.sources.base import PostNotice, PostReject
+from echo_hf.curate.splits import SampleReject
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import (
@@ -30,7 +32,6 @@ from echo_hf.pipeline.stage import (
     row_keys,
 )
 from echo_hf.prompts import Prompt
-from echo_hf.reasons import Notice, Reject
 from echo_hf.tables import POSTS, STRING, STRINGS, Column, Table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,8 +71,8 @@ class Echo(Stage):
         stay = [row for row in stay for _ in range(2 if "twice" in words[row] else 1)]
         dropped = [row for row, said in enumerate(words) if "drop" in said]
         noted = [row for row, said in enumerate(words) if "note" in said]
-        gone = [RowIssue([urls[r]], Reject.TRASH, words[r][-1]) for r in dropped]
-        seen = [RowIssue([urls[row]], Notice.BAD_FIELD) for row in noted]
+        gone = [RowIssue([urls[r]], SampleReject.TRASH, words[r][-1]) for r in dropped]
+        seen = [RowIssue([urls[row]], PostNotice.BAD_FIELD) for row in noted]
         return order_rows(
             [
                 (stay, self._kept(table.take(pa.array(stay, pa.int64())))),
@@ -123,7 +124,7 @@ class ByAuthor(Stage):
         nameless = by.pop(None, [])
         parents = pa.array(list(by.values()), pa.list_(pa.string()))
         columns = pa.table([pa.array(list(by), pa.string()), parents], schema=AUTHORS.schema)
-        said = [RowIssue(nameless, Reject.NO_URL)] if nameless else []
+        said = [RowIssue(nameless, PostReject.NO_URL)] if nameless else []
         return pa.concat_tables([keep_rows(columns, parents), issue_rows(AUTHORS, said)])
 
 

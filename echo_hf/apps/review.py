@@ -48,10 +48,9 @@ from echo_hf.curate.events import (
     drop_undone,
 )
 from echo_hf.curate.provenance import INPUT, OUTPUT
-from echo_hf.curate.splits import Splits
+from echo_hf.curate.splits import SampleReject, Splits
 from echo_hf.errors import ImageError, ReviewError, RunError
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import Reject
 from echo_hf.report.markup import make_printable
 from echo_hf.samples.boxes import Convention, read_upright_size
 from echo_hf.samples.extract import MAX_PROMPT, QUALITIES
@@ -377,7 +376,7 @@ def open_review(config: Config | Path | str, *, runs: Path | str | None = None) 
         file = find_complete(pipeline.folder.stage_folder(Splits.name)) / "rejects.parquet"
         columns = ["id", "_reason", "_detail"]
         rejects = pq.read_table(file, columns=columns).to_pylist() if file.exists() else ()
-        reason = Reject.DUPLICATE_OF
+        reason = SampleReject.DUPLICATE_OF
         duplicates = {row["id"]: row["_detail"] for row in rejects if row["_reason"] == reason}
         controller = ReviewController.from_cases(cases, duplicates, root)
     controller.write_pending()  # what a killed server had not written any more

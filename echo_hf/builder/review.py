@@ -34,11 +34,11 @@ from echo_hf.curate.decisions import (
 )
 from echo_hf.curate.edits import SampleEdit, apply_changes, apply_decisions, check_edit
 from echo_hf.curate.privacy import CLEANED_SAMPLES, replace_with_cleaned
-from echo_hf.curate.splits import Splits
+from echo_hf.curate.splits import SampleReject, Splits
 from echo_hf.errors import ReviewError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_order import load_stage_class
-from echo_hf.reasons import Fact, Reject, Status
+from echo_hf.reasons import Fact, Status
 from echo_hf.samples.boxes import REPAIRED_NOTICES, Convention
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.held_boxes import StoredBoxes
@@ -218,7 +218,7 @@ def open_reviews(config: Config | Path | str, *, runs: Path | str | None = None)
         samples = splits(table).to_pylist()
         kept = (sample for sample in samples if sample["_status"] == Status.KEPT)
         waiting = [sample for sample in kept if sample["review"] or select_doubts(sample)]
-        unclean_rows = [row for row in samples if row["_reason"] == Reject.NOT_CLEANED]
+        unclean_rows = [row for row in samples if row["_reason"] == SampleReject.NOT_CLEANED]
         unclean = {row["_parent"][0] for row in unclean_rows}
         rows = table.filter(pc.is_in(table["id"], pa.array(unclean, pa.string()))).to_pylist()
         waiting += [{**row, "review": splits.decisions.open_reasons(row)} for row in rows]

@@ -19,6 +19,7 @@ from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as COLLECTED
 from echo_hf.collect.crawl_ledger import forget_posts
 from echo_hf.collect.fetch import FETCH_LEDGER_FILE, FetchLedger, read_ledger
 from echo_hf.collect.records import read_records
+from echo_hf.collect.sources.base import PostNotice
 from echo_hf.collect.takedown import (
     ORIGINS_FILE,
     TOMBSTONES_FILE,
@@ -44,7 +45,6 @@ from echo_hf.pipeline.progress import LOG_FILE
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import Notice
 from echo_hf.systems.journal import drop_samples, lock_run, open_journals
 from echo_hf.tables import Row
 
@@ -231,7 +231,7 @@ def _find_left_lines(config: Config, folder: RunFolder, forgotten: Iterable[str]
     """Yield the lines of input files and recorded answers that still hold the posts."""
     reader = Collect.from_config(config, folder.images)
     for row in run_stage(reader, read_records(config.posts)).notices.to_list():
-        if row["_reason"] == Notice.FORGOTTEN:
+        if row["_reason"] == PostNotice.FORGOTTEN:
             yield from row["_parent"]
     paths = [
         engine.options.get("path") for engine in config.engines.values() if engine.kind == RECORDED

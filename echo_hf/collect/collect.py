@@ -18,7 +18,7 @@ from datasets import Value
 
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.collect.records import RECORDS
-from echo_hf.collect.sources.base import Finding, Post, Source, make_source
+from echo_hf.collect.sources.base import Finding, Post, PostNotice, PostReject, Source, make_source
 from echo_hf.collect.takedown import TOMBSTONES_FILE, Tombstones, read_tombstones
 from echo_hf.collect.urls import is_restricted, name_platform, platform_of, post_id_of
 from echo_hf.errors import ImageError
@@ -34,7 +34,6 @@ from echo_hf.pipeline.stage import (
     register,
     row_keys,
 )
-from echo_hf.reasons import Notice, Reject
 from echo_hf.tables import POSTS, PRIMARY_POST_COLUMNS, Column, PostRow, Table, take_rows
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ READ_POSTS = Table(
         "edited": Column(Value("timestamp[us, tz=UTC]"), "when its text was last changed"),
     },
 )
-NOTICE_BY_ERROR = {"outside": Notice.IMAGE_OUTSIDE, "too_large": Notice.BROKEN_IMAGE}
+NOTICE_BY_ERROR = {"outside": PostNotice.IMAGE_OUTSIDE, "too_large": PostNotice.BROKEN_IMAGE}
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class PostMerge(Stage):
         issues = []
         for row in sorted(replaced):
             newer = f"{urls[row]}: {table['place'][replaced[row]]} has its newer text"
-            issues.append(RowIssue([keys[row].as_py()], Reject.SUPERSEDED, newer))
+            issues.append(RowIssue([keys[row].as_py()], PostReject.SUPERSEDED, newer))
         post_of_row = pc.index_in(urls, value_set=posts["url"].combine_chunks()).to_numpy()
         rows = np.argsort(post_of_row, kind="stable")
         rows = rows[~np.isin(rows, list(replaced))]
@@ -291,22 +290,22 @@ class Collect(Stage):
         try:
             data = json.loads(record["record"])
         except (ValueError, RecursionError) as error:
-            yield Finding(Reject.NOT_JSON, f"{str(error)[:120]}: {record['record'][:80]!r}")
+            yield Finding(PostReject.NOT_JSON, f"{str(error)[:120]}: {record['record'][:80]!r}")
             return
         forgotten = self.forgotten.occur_in(data)
         parsed_posts = list(_make_source(record["source"]).posts(data, record["keywords"] or ()))
-        for parsed in parsed_posts or [Finding(Reject.NOT_A_POST, "the record holds no post")]:
+        for parsed in parsed_posts or [Finding(PostReject.NOT_A_POST, "the record holds no post")]:
             if isinstance(parsed, Post):
                 stated = name_platform(parsed.platform)
                 if not is_restricted(stated) or platform_of(parsed.url) == stated:
                     yield from self._take_post(parsed, record, put)
                     continue
                 # Rights to a post follow from its address, so it must fit the platform.
-                parsed = Finding(Reject.OTHER_PLATFORM, f"{parsed.platform!r}: {parsed.url}")
+                parsed = Finding(PostReject.OTHER_PLATFORM, f"{parsed.platform!r}: {parsed.url}")
             # Rejects keep the whole record, and with it would keep the forgotten post.
             if forgotten:
-                is_reject = isinstance(parsed.reason, Reject)
-                parsed = Finding(Notice.FORGOTTEN if is_reject else parsed.reason, "")
+                is_reject = isinstance(parsed.reason, PostReject)
+                parsed = Finding(PostNotice.FORGOTTEN if is_reject else parsed.reason, "")
             yield parsed
 
     def _take_post(
@@ -315,7 +314,7 @@ class Collect(Stage):
         post, images = self.forgotten.clear(original), list[dict[str, Any]]()
         if post != original:
             is_own = original.url in self.forgotten
-            yield Finding(Notice.FORGOTTEN if is_own else Notice.FORGOTTEN_LINK, "")
+            yield Finding(PostNotice.FORGOTTEN if is_own else PostNotice.FORGOTTEN_LINK, "")
         for image in post.pictures:
             digest = put(image.path, record["folder"]) if image.path else None
             if isinstance(digest, Finding):
@@ -340,15 +339,15 @@ def _put_image(images: ImageStore | None, path: str, folder: str) -> str | Findi
     root = Path(folder)
     try:
         if Path(path).is_absolute():
-            return Finding(Notice.IMAGE_OUTSIDE, f"{path!r}, expected within the posts' folder")
+            return Finding(PostNotice.IMAGE_OUTSIDE, f"{path!r}, expected within the posts' folder")
         data = read_regular(root / path, root, max_bytes=MAX_IMAGE_BYTES)
     except OSError as error:
-        notice = NOTICE_BY_ERROR.get(getattr(error, "code", ""), Notice.IMAGE_NOT_FOUND)
+        notice = NOTICE_BY_ERROR.get(getattr(error, "code", ""), PostNotice.IMAGE_NOT_FOUND)
         return Finding(notice, f"{path!r}: {error.strerror}")
     try:
         return images.put(data)
     except ImageError as error:
-        return Finding(Notice.BROKEN_IMAGE, f"{path!r}: {error}")
+        return Finding(PostNotice.BROKEN_IMAGE, f"{path!r}: {error}")
 
 
 @functools.lru_cache(maxsize=32)

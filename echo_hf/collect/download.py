@@ -25,6 +25,7 @@ from echo_hf.collect.fetch import (
     ledger_digest,
     read_ledger,
 )
+from echo_hf.collect.sources.base import PostNotice
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.images.loader import BadImageError, PixelSize, is_large, load_rgb, open_image
 from echo_hf.images.similarity import (
@@ -47,7 +48,6 @@ from echo_hf.pipeline.stage import (
     parent_lists,
     register,
 )
-from echo_hf.reasons import Notice
 from echo_hf.tables import THREADS, Table, arrow_rows
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class Download(Stage):
         """Return, for each thread and for all of them, the original of each copy."""
 
         def note_unreadable(digest: str, error: BadImageError) -> None:
-            issue = RowIssue([], Notice.BROKEN_IMAGE, f"{digest}: {error}")
+            issue = RowIssue([], PostNotice.BROKEN_IMAGE, f"{digest}: {error}")
             noted.append((owners[ALL_THREADS][digest], issue))
 
         files = {digest: self.images.path(digest) for digest in owners[ALL_THREADS]}

@@ -16,9 +16,16 @@ from pathlib import Path
 from reprlib import Repr
 from typing import Any, TextIO
 
-from echo_hf.collect.sources.base import Finding, Parsed, Post, number_lines, split_json
+from echo_hf.collect.sources.base import (
+    Finding,
+    Parsed,
+    Post,
+    PostNotice,
+    PostReject,
+    number_lines,
+    split_json,
+)
 from echo_hf.collect.urls import canonical_url, web_url
-from echo_hf.reasons import Notice, Reject
 from echo_hf.tables import POSTS
 
 Json = Mapping[str, Any]
@@ -69,7 +76,7 @@ class Fields:
         moment = read_moment(value)
         if value is not None and moment is None:
             expected = "an ISO 8601 date or seconds since 1970"
-            self.note_bad(name, value, expected, Notice.BAD_TIMESTAMP)
+            self.note_bad(name, value, expected, PostNotice.BAD_TIMESTAMP)
         return moment
 
     def count(self, name: str) -> int | None:
@@ -102,11 +109,11 @@ class Fields:
         return Fields(value, self.findings, f"{self.place}{name}.")
 
     def note_bad(
-        self, name: str, value: Any, expected: str, notice: Notice = Notice.BAD_FIELD
+        self, name: str, value: Any, expected: str, notice: PostNotice = PostNotice.BAD_FIELD
     ) -> None:
         self.note(notice, f"{self.place}{name} is {short_repr(value)}, expected {expected}")
 
-    def note(self, notice: Notice, detail: str) -> None:
+    def note(self, notice: PostNotice, detail: str) -> None:
         self.findings.append(Finding(notice, detail))
 
     def note_unknown(self, known_names: Collection[str]) -> None:
@@ -114,7 +121,7 @@ class Fields:
             unknown = sorted(
                 f"{self.place}{name}" for name in self.record if name not in known_names
             )
-            self.note(Notice.UNKNOWN_FIELD, ", ".join(unknown)[:MAX_DETAIL_CHARACTERS])
+            self.note(PostNotice.UNKNOWN_FIELD, ", ".join(unknown)[:MAX_DETAIL_CHARACTERS])
 
     def _get_typed(self, name: str, expected_type: type, expected: str) -> Any:
         value = self.record.get(name)
@@ -201,7 +208,7 @@ class Lines(ABC):
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
         """Yield posts and findings; a nested post, which no search found, comes as an object."""
 
-    def reject(self, reason: Reject, record: Json, *names: str) -> Finding:
+    def reject(self, reason: PostReject, record: Json, *names: str) -> Finding:
         descriptions = [f"{name} is {short_repr(record.get(name))}" for name in names]
         descriptions = descriptions or [f"keys are {short_repr(sorted(record))}"]
         return Finding(reason, f"{', '.join(descriptions)}, expected {self.expected}")
@@ -211,11 +218,11 @@ class Lines(ABC):
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         if not isinstance(record, dict):
-            yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected {self.expected}")
+            yield Finding(PostReject.NOT_A_POST, f"{short_repr(record)}, expected {self.expected}")
             return
         if record.keys() == {"_findings"}:
             for detail in Fields(record).texts("_findings"):
-                yield Finding(Notice.BAD_FIELD, detail)
+                yield Finding(PostNotice.BAD_FIELD, detail)
             return
         beside = record.get("_included") or record.get("_came_along")
         pending: deque[tuple[Json, Sequence[str]]] = deque([(record, () if beside else keywords)])

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf._infra.text import format_share
+from echo_hf.collect.sources.base import PostNotice
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.pipeline.answers import Failure, NotedAnswer
@@ -26,7 +27,6 @@ from echo_hf.pipeline.stage import (
     row_keys,
 )
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
-from echo_hf.reasons import Notice
 from echo_hf.tables import POSTS, Table
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Relevance(ModelStage):
             for row, answer in answered.items()
             if answer.note_is_cut or len(answer.note or "") > MAX_NOTE_CHARACTERS
         ]
-        notices = [RowIssue([keys[row].as_py()], Notice.CUT_NOTE) for row in cut]
+        notices = [RowIssue([keys[row].as_py()], PostNotice.CUT_NOTE) for row in cut]
         kept = keep_rows(posts, parent_lists(keys))
         return order_rows(
             [

@@ -30,7 +30,7 @@ from echo_hf.curate.provenance import (
 from echo_hf.errors import ImageError, ReviewError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import RowIssue
-from echo_hf.reasons import Notice
+from echo_hf.reasons import Fact, NoticeReason
 from echo_hf.samples.blanks import find_placeholders
 from echo_hf.samples.boxes import PixelBox, cut_box, get_inner_box, rotate_upright
 from echo_hf.samples.extract import TRASH
@@ -38,6 +38,17 @@ from echo_hf.samples.sample import Doubt, Finding, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, find_spans, text_digest
 from echo_hf.samples.tasks import decide_quality, find_doubts
 from echo_hf.tables import Row
+
+
+class EditNotice(NoticeReason):
+    """Notices about what reviewers changed."""
+
+    EDITED_IN_REVIEW = "edited_in_review", "a reviewer changed it; the detail names what"
+    EDIT_NOT_APPLIED = "edit_not_applied", "it is about an image that is gone, or of another sample"
+
+
+Fact.CHANGES_TASK.mark(EditNotice.EDIT_NOT_APPLIED)
+
 
 IMAGE_ROLES = get_args(Role)
 
@@ -106,14 +117,16 @@ def _apply_crops(
     findings: list[Finding],
 ) -> dict[str, PlacedImage]:
     if change.screenshot != row["screenshot"]:
-        findings.append((Notice.EDIT_NOT_APPLIED, "crops: the sample has another screenshot now"))
+        findings.append(
+            (EditNotice.EDIT_NOT_APPLIED, "crops: the sample has another screenshot now")
+        )
         return images
     listed = row["picture_sources"] or ()
     screenshot: Row = next((image for image in listed if image["role"] == SCREENSHOT), NO_SOURCE)
     cropped = {}
     for crop in change.crops:
         if crop.sha256 in others:
-            findings.append((Notice.EDIT_NOT_APPLIED, f"crops: {crop.sha256} is another's"))
+            findings.append((EditNotice.EDIT_NOT_APPLIED, f"crops: {crop.sha256} is another's"))
             continue
         source = {
             **NO_SOURCE,
@@ -142,14 +155,14 @@ def _change_roles(
         if change.role == "neither":
             images.pop(digest, None)
         elif digest in others or digest == row["screenshot"]:
-            findings.append((Notice.EDIT_NOT_APPLIED, f"roles: {digest} is another's"))
+            findings.append((EditNotice.EDIT_NOT_APPLIED, f"roles: {digest} is another's"))
         elif image is not None:
             images[digest] = PlacedImage({**image.source, "role": change.role}, image.box)
         elif change.post_url is not None:
             source = {**NO_SOURCE, **change.model_dump()}
             images[digest] = PlacedImage(source, None)
         else:
-            findings.append((Notice.EDIT_NOT_APPLIED, f"roles: {digest} is not here"))
+            findings.append((EditNotice.EDIT_NOT_APPLIED, f"roles: {digest} is not here"))
 
 
 def _requote(provenance: str | None, prompt: str) -> str | None:
@@ -318,7 +331,7 @@ def apply_decisions(table: pa.Table, decisions: ReviewDecisions) -> ReviewedSamp
         earlier = json.loads(edited_row["provenance"] or "{}")
         edited_row["provenance"] = json.dumps({**earlier, "review": record}, sort_keys=True)
         edited[number] = edited_row
-        findings = [(Notice.EDITED_IN_REVIEW, ", ".join(changes.changed_parts)), *findings]
+        findings = [(EditNotice.EDITED_IN_REVIEW, ", ".join(changes.changed_parts)), *findings]
         issues += [RowIssue([original["id"]], *finding) for finding in findings]
     edited_table = pa.Table.from_pylist(list(edited.values()), schema=table.schema)
     places = dict(zip(edited, range(len(rows), len(rows) + len(edited)), strict=True))

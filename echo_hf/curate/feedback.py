@@ -19,11 +19,26 @@ from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import BY_MODEL, register
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
-from echo_hf.reasons import Notice
+from echo_hf.reasons import Fact, NoticeReason
 from echo_hf.samples.extract import TRASH
-from echo_hf.samples.sample import Finding, Sample, add_provenance
+from echo_hf.samples.sample import Finding, Sample, SampleNotice, add_provenance
 from echo_hf.samples.stage import RequestContent, RowResult, SampleStage
 from echo_hf.tables import Row
+
+
+class FeedbackNotice(NoticeReason):
+    """Notices about what was judged of comments."""
+
+    UNJUDGED_COMMENT = "unjudged_comment", "the model gave no verdict on a comment"
+    JUDGED_TWICE = "judged_twice", "the model gave a comment two verdicts; the first one counts"
+    PARTS_DISAGREE = "parts_disagree", "its parts differ in kind or task; the first answer counts"
+    BAD_KEYWORD = "bad_keyword", "the keyword is not a short name of a failure; it is left out"
+    BAD_PHRASE = "bad_phrase", "the phrase is no short name of a task; it is left out"
+    KEYWORD_WITHOUT_FAILURE = "keyword_without_failure", "a keyword without a failure is left out"
+
+
+Fact.CHANGES_TASK.mark(FeedbackNotice.PARTS_DISAGREE)
+
 
 MAX_COMMENTS = 64  # of one request
 MAX_KEYWORD_CHARACTERS = 60
@@ -75,15 +90,15 @@ PHRASE_SCHEMA = PhraseAnswer.model_json_schema()
 CommentRow = Mapping[str, Any]
 
 
-def read_failure_keyword(judged: JudgedComment) -> tuple[str | None, Notice | None]:
+def read_failure_keyword(judged: JudgedComment) -> tuple[str | None, NoticeReason | None]:
     """Return the keyword of a verdict in small letters, or a notice why there is none."""
     if not (judged.keyword or "").split():
         return None, None
     if judged.verdict not in KEYWORD_VERDICTS:
-        return None, Notice.KEYWORD_WITHOUT_FAILURE
+        return None, FeedbackNotice.KEYWORD_WITHOUT_FAILURE
     words = list_visible_words(judged.keyword or "")
     if not 0 < len(words) <= MAX_KEYWORD_WORDS:
-        return None, Notice.BAD_KEYWORD
+        return None, FeedbackNotice.BAD_KEYWORD
     return " ".join(words).lower(), None
 
 
@@ -138,16 +153,16 @@ def add_verdicts(
         for judged in answer.feedback:
             number, name = judged.comment, f"comment {judged.comment}"
             if number not in numbers:
-                findings.append((Notice.UNKNOWN_NUMBER, name))
+                findings.append((SampleNotice.UNKNOWN_NUMBER, name))
             elif judged_as.setdefault(number, judged) != judged:
-                findings.append((Notice.JUDGED_TWICE, name))
+                findings.append((FeedbackNotice.JUDGED_TWICE, name))
             elif rows[number]["verdict"] is None:
                 keyword, notice = read_failure_keyword(judged)
                 rows[number] |= {"verdict": judged.verdict, "keyword": keyword}
                 if notice:
                     findings.append((notice, f"{name}: {judged.keyword!r}"))
         urls = (comments[number]["post_url"] for number in sorted(numbers - set(judged_as)))
-        findings += [(Notice.UNJUDGED_COMMENT, url) for url in urls]
+        findings += [(FeedbackNotice.UNJUDGED_COMMENT, url) for url in urls]
     return rows, findings
 
 
@@ -258,11 +273,11 @@ class Feedback(SampleStage):
         kinds = dict.fromkeys((answer.kind, answer.task) for answer, _ in answered)
         if len(kinds) > 1:
             disagreement = ", ".join(f"{kind or 'null'} {task or 'null'}" for kind, task in kinds)
-            findings.append((Notice.PARTS_DISAGREE, disagreement))
+            findings.append((FeedbackNotice.PARTS_DISAGREE, disagreement))
         kind, task = next(iter(kinds), (None, None))
         phrase = normalize_phrase(phrase_text) if phrase_text else None
         if phrase_text and phrase is None:
-            findings.append((Notice.BAD_PHRASE, repr(phrase_text)))
+            findings.append((FeedbackNotice.BAD_PHRASE, repr(phrase_text)))
         fields = {"community_feedback": comments, "kind": kind, "task": task, "task_phrase": phrase}
         return [{**row, **fields, "provenance": add_provenance(row, self.name, made_by)}], findings
 

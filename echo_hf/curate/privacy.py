@@ -46,10 +46,35 @@ from echo_hf.images.metadata import MetadataKind, remove_metadata
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import BY_RULE, RowIssue, Stage, StageRows, join_digests, register
-from echo_hf.reasons import Notice
+from echo_hf.reasons import NoticeReason
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Review, Sample, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
+
+
+class PrivacyNotice(NoticeReason):
+    """Notices about what says who people are."""
+
+    NO_AUTHOR_KEY = "no_author_key", "ECHO_HF_AUTHOR_KEY is not set: all authors are left out"
+    AUTHOR_IN_ADDRESS = "author_in_address", "the post's address names its author: there is no hash"
+    MASKED_E_MAIL = "masked_e_mail", "an e-mail address in a comment or provenance is masked"
+    MASKED_PHONE = "masked_phone", "a phone number in a comment or provenance is masked"
+    MASKED_HANDLE = "masked_handle", "an account's name in a comment or provenance is masked"
+    MASKED_CARD = "masked_card", "the number of a card in a comment or provenance is masked"
+    MASKED_IBAN = "masked_iban", "the number of an account at a bank (IBAN) is masked likewise"
+    MASKED_IP = "masked_ip", "the address of a machine (IP) in a comment or provenance is masked"
+    MASKED_KEY = "masked_key", "a key to a service in a comment or provenance is masked"
+    MASKED_UNSEARCHED = "masked_unsearched", "all after the first 12,000 characters is left out"
+    REMOVED_EXIF = "removed_exif", "notes of a camera or a program were removed from an image"
+    REMOVED_GPS = "removed_gps", "where it was taken was removed from an image"
+    REMOVED_XMP = "removed_xmp", "notes in XML were removed from an image"
+    REMOVED_IPTC = "removed_iptc", "caption and credit notes (IPTC) were removed from an image"
+    REMOVED_COMMENT = "removed_comment", "a comment was removed from an image"
+    REMOVED_TEXT = "removed_text", "named texts were removed from an image"
+    REMOVED_OTHER = "removed_other", "a signature, thumbnail, further image or the like was removed"
+    IMAGE_NOT_CLEANED = "image_not_cleaned", "metadata of an image stay; a person has to look at it"
+    PERSONAL_DATA_IN_PROMPT = "personal_data_in_prompt", "it stays; a person has to look at it"
+
 
 KEY_VARIABLE = "ECHO_HF_AUTHOR_KEY"
 MIN_KEY_CHARACTERS = 16
@@ -58,8 +83,8 @@ FINGERPRINT_CHARACTERS = 8
 SEPARATOR = "\x1f"
 # Platforms of many servers, where an account is a name and a server.
 LIBRARIES = ("linkify-it-py", "phonenumbers", "python-stdnum")
-MASK_NOTICES = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
-REMOVED_NOTICES = {kind: Notice[f"REMOVED_{kind.name}"] for kind in MetadataKind}
+MASK_NOTICES = {kind: PrivacyNotice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
+REMOVED_NOTICES = {kind: PrivacyNotice[f"REMOVED_{kind.name}"] for kind in MetadataKind}
 CLEANED_SAMPLES = Table(
     "samples",
     "one sample without what says who people are",
@@ -269,7 +294,7 @@ class Privacy(Stage):
         comment_urls = [comment["post_url"] for comment in sample["community_feedback"]]
         urls = [sample["post_urls"][0], *comment_urls]
         if self.key is None and any(map(names.get, urls)):
-            findings.append((Notice.NO_AUTHOR_KEY, None))
+            findings.append((PrivacyNotice.NO_AUTHOR_KEY, None))
         search = self._make_search(names.values())
 
         def mask(text: str, place: str) -> str:
@@ -293,7 +318,7 @@ class Privacy(Stage):
         counts = Counter(kind for *_, kind in search(sample["prompt"]))
         if counts:
             detail = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
-            findings.append((Notice.PERSONAL_DATA_IN_PROMPT, detail))
+            findings.append((PrivacyNotice.PERSONAL_DATA_IN_PROMPT, detail))
         provenance = json.loads(sample["provenance"], object_hook=mask_fields)
         released = {
             **{name: sample[name] for name in self.outputs.columns},
@@ -319,7 +344,7 @@ class Privacy(Stage):
         # A DID of Bluesky is no name, and is published with each of the account's posts.
         plain = "" if name.startswith("did:") else strip_name(name.lstrip("@").partition("@")[0])
         if plain and plain in map(strip_name, re.split(r"[/?#&=]", url)[3:]):
-            findings.append((Notice.AUTHOR_IN_ADDRESS, url))
+            findings.append((PrivacyNotice.AUTHOR_IN_ADDRESS, url))
             return None
         return self.key.hash_author(url, name)
 
@@ -363,7 +388,7 @@ def _clean_sample(
         image = clean(digest)
         if image.sha256 is None and digest in own_digests:
             reasons = [Review.IMAGE_METADATA.value]
-            findings.append((Notice.IMAGE_NOT_CLEANED, f"{digest}: {image.problem}"))
+            findings.append((PrivacyNotice.IMAGE_NOT_CLEANED, f"{digest}: {image.problem}"))
         elif image.sha256 != digest:
             cleaned[digest] = image.sha256
         if digest in own_digests:

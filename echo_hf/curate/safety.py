@@ -27,11 +27,21 @@ from echo_hf.pipeline.answers import Failure, RawText
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, register
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
-from echo_hf.reasons import Notice
+from echo_hf.reasons import Fact, NoticeReason
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.sample import Sample, add_provenance
 from echo_hf.samples.stage import RequestContent, RowResult, SampleStage
 from echo_hf.tables import Row
+
+
+class SafetyNotice(NoticeReason):
+    """Notices about a sample's hazards."""
+
+    UNKNOWN_HAZARD = "unknown_hazard", "flagged without a known label; not in the benchmark"
+
+
+Fact.CHANGES_TASK.mark(SafetyNotice.UNKNOWN_HAZARD)
+
 
 HAZARD_BY_CODE = {hazard.value: hazard for hazard in NAMED_HAZARDS}
 NO_LABEL = "no label"
@@ -345,7 +355,7 @@ class Safety(SampleStage):
             "provenance": add_provenance(row, self.name, {**made_by, "looks": looks}),
         }
         strange = dict.fromkeys(label for _, verdict in pairs for label in verdict.strange)
-        return [screened_row], [(Notice.UNKNOWN_HAZARD, label) for label in strange]
+        return [screened_row], [(SafetyNotice.UNKNOWN_HAZARD, label) for label in strange]
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """Count the samples that are screened, flagged, removed, unscreened, and have each hazard.

@@ -32,9 +32,20 @@ from echo_hf.pipeline.stage import (
     parent_lists,
     register,
 )
-from echo_hf.reasons import Reject
+from echo_hf.reasons import RejectReason
 from echo_hf.samples.sample import Doubt, Review
 from echo_hf.tables import SAMPLES, Column, Table, take_rows
+
+
+class SampleReject(RejectReason):
+    """Why a sample is not in the release."""
+
+    TRASH = "trash", "no clear task, off topic, or made with another model"
+    FLAGGED = "flagged", "marked by the safety stage; the detail names the hazards"
+    REMOVED_IN_REVIEW = "removed_in_review", "a reviewer removed it; no other one takes its place"
+    NOT_CLEANED = "not_cleaned", "an image's metadata stay; it waits until a reviewer keeps it"
+    DUPLICATE_OF = "duplicate_of", "equal prompt and inputs; the detail names the sample that stays"
+
 
 BENCHMARKS = ("image_to_image", "text_to_image")
 ANALYSIS = "analysis"
@@ -57,7 +68,7 @@ SPLIT_SAMPLES = Table(
         ),
     },
 )
-Exclusion = tuple[Reject, str | None]
+Exclusion = tuple[RejectReason, str | None]
 
 
 @register
@@ -124,8 +135,8 @@ class Splits(Stage):
             for row in places
         }
         unclean = [row for row in places if Review.IMAGE_METADATA in open_reasons[row]]
-        excluded |= dict.fromkeys(unclean, (Reject.NOT_CLEANED, None))
-        excluded |= dict.fromkeys(removed, (Reject.REMOVED_IN_REVIEW, None))
+        excluded |= dict.fromkeys(unclean, (SampleReject.NOT_CLEANED, None))
+        excluded |= dict.fromkeys(removed, (SampleReject.REMOVED_IN_REVIEW, None))
         input_order = np.argsort(order).tolist()
         kept = [row for row in input_order if row not in excluded]
         released = {
@@ -284,11 +295,11 @@ def _exclude(
         sample = rows[row]
         digest = sample["sample_digest"]
         if sample["quality"] not in QUALITY_RANK:
-            yield row, (Reject.TRASH, None)
+            yield row, (SampleReject.TRASH, None)
         elif sample["has_nsfw"]:
             categories = hazards[sample["id"]] or ()
-            yield row, (Reject.FLAGGED, ", ".join(categories) or None)
+            yield row, (SampleReject.FLAGGED, ", ".join(categories) or None)
         elif SCREENSHOT_WHOLE in sample["doubts"]:
             continue  # its inputs are not known yet, so it is no duplicate
         elif first_by_digest.setdefault(digest, sample["id"]) != sample["id"]:
-            yield row, (Reject.DUPLICATE_OF, first_by_digest[digest])
+            yield row, (SampleReject.DUPLICATE_OF, first_by_digest[digest])

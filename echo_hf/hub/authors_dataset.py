@@ -21,13 +21,14 @@ from huggingface_hub import cached_assets_path
 from echo_hf._infra.atomic import store_rows
 from echo_hf._infra.parquet import open_parquet, read_footer, read_schema
 from echo_hf.collect.fetch import FetchResult, Resolver, fetch_images, resolve
+from echo_hf.collect.sources.base import PostNotice
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import READ_ERRORS, SPLIT
 from echo_hf.images.embedded import check_embedded
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import Notice, Reason
-from echo_hf.samples.boxes import cut_box, get_inner_box, rotate_upright
+from echo_hf.reasons import Reason
+from echo_hf.samples.boxes import BoxNotice, cut_box, get_inner_box, rotate_upright
 from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import SAMPLES, STRING, STRINGS, release_features
 
@@ -163,7 +164,9 @@ def convert_row(
         row |= {media_column: media, box_column: boxes, column: None}
         if isinstance(boxes, str):
             row[box_column] = None
-            unread.append({"column": box_column, "reason": str(Notice.BAD_FIELD), "detail": boxes})
+            unread.append(
+                {"column": box_column, "reason": str(PostNotice.BAD_FIELD), "detail": boxes}
+            )
         if media is not None:
             cuts = boxes if official.get("is_screenshot") else None
             digests[column] = []
@@ -172,7 +175,7 @@ def convert_row(
                     if reason is not None:
                         position_fields = {"column": column, "position": position, "media": name}
                         lost.append({**position_fields, "reason": str(reason), "detail": detail})
-                    if reason is not Notice.DEGENERATE_BOX:
+                    if reason is not BoxNotice.DEGENERATE_BOX:
                         digests[column].append(digest)
             row[column] = [_embed_image(digest, store) for digest in digests[column]]
     row["missing_images"] = lost + unread
@@ -214,7 +217,7 @@ def cut_official_images(
     if result is None:
         raise ValueError(f"expected a list of names of images, found {repr(name)[:80]}")
     if isinstance(boxes, str):
-        yield None, Notice.BAD_FIELD, f"boxes {boxes}"
+        yield None, PostNotice.BAD_FIELD, f"boxes {boxes}"
     elif result.sha256 is None or not boxes:
         yield from [(result.sha256, result.reason, result.detail)] * max(1, len(boxes or ()))
     else:
@@ -224,7 +227,7 @@ def cut_official_images(
                 yield store.put(cut_box(image, shrunk)), None, ""
             else:
                 detail = f"box {box!r} in {image.width} x {image.height} pixels"
-                yield None, Notice.DEGENERATE_BOX, detail
+                yield None, BoxNotice.DEGENERATE_BOX, detail
 
 
 def parse_boxes(value: Any) -> BoxList | str | None:

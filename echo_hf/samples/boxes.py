@@ -17,8 +17,30 @@ from echo_hf.engines.checkpoint import model_family
 from echo_hf.engines.pixels import FAMILY_BUDGETS, fit_size, pixel_budget
 from echo_hf.errors import ImageError
 from echo_hf.images.loader import PixelSize, open_image
-from echo_hf.reasons import Notice
+from echo_hf.reasons import Fact, NoticeReason
 from echo_hf.samples.sample import Finding
+
+
+class BoxNotice(NoticeReason):
+    """Notices about a screenshot that is taken apart."""
+
+    WRONG_CONVENTION = "wrong_convention", "coordinates of another convention; nothing is cut out"
+    DEGENERATE_BOX = "degenerate_box", "a box has no area in the screenshot; nothing is cut out"
+    TINY_BOX = "tiny_box", "a box is too small to hold an image; nothing is cut out"
+    WHOLE_BOX = "whole_box", "a box is nearly the whole screenshot; nothing is cut out"
+    OVERLAPPING_BOXES = "overlapping_boxes", "two boxes overlap or are equal; nothing is cut out"
+    NO_BOX = "no_box", "the model found no image in the screenshot; nothing is cut out"
+    DUPLICATE_BOX = "duplicate_box", "two boxes show one image; the first one counts"
+    CLAMPED_BOX = "clamped_box", "a box reaches a little past the screenshot; it ends at its edge"
+    ASSUMED_CONVENTION = "assumed_convention", "how it names places is not known; it was told a way"
+    UNKNOWN_PIXELS = "unknown_pixels", "not asked: the engine lacks max_pixels, by which it counts"
+    UNFIT_IMAGE = "unfit_picture", "its shape cannot be sent to the model, which was not asked"
+    PROMPT_NOT_READ = "prompt_not_read", "the engine reads no words in images; the prompt stays"
+    REPLACED_INPUT = "replaced_input", "inputs in the screenshot replace one posted beside it"
+
+
+Fact.CHANGES_TASK.mark(BoxNotice.CLAMPED_BOX, BoxNotice.DUPLICATE_BOX, BoxNotice.REPLACED_INPUT)
+
 
 Box = tuple[float, float, float, float]
 PixelBox = tuple[int, int, int, int]
@@ -32,7 +54,7 @@ DUPLICATE_OVERLAP = 0.9  # intersection over union of two boxes around one image
 MAX_OVERLAP = 0.1  # of the area of the smaller box
 ROUNDING_PIXELS = 0.5  # differences up to this are rounding
 # Findings that were repaired: the screenshot is cut all the same.
-REPAIRED_NOTICES = frozenset({Notice.CLAMPED_BOX, Notice.DUPLICATE_BOX})
+REPAIRED_NOTICES = frozenset({BoxNotice.CLAMPED_BOX, BoxNotice.DUPLICATE_BOX})
 # Modes that PNG stores unchanged.
 PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
 UNDEFINED_MODES = frozenset({"I", "F"})  # without a defined black and white
@@ -188,7 +210,9 @@ def convert_boxes(
     boxes = CheckedBoxes()
     contradiction = frame.find_contradiction([*inputs, *outputs])
     if contradiction is not None:
-        boxes.findings.append((Notice.WRONG_CONVENTION, f"{contradiction} in {frame.convention}"))
+        boxes.findings.append(
+            (BoxNotice.WRONG_CONVENTION, f"{contradiction} in {frame.convention}")
+        )
         return boxes
     for name, raw, placed in (("input", inputs, boxes.inputs), ("output", outputs, boxes.outputs)):
         for number, numbers in enumerate(raw, 1):
@@ -198,13 +222,13 @@ def convert_boxes(
         distinct: list[PixelBox] = []
         for box in sort_boxes(placed):
             if any(intersection_over_union(box, other) >= DUPLICATE_OVERLAP for other in distinct):
-                boxes.findings.append((Notice.DUPLICATE_BOX, f"{name}: {format_box(box)}"))
+                boxes.findings.append((BoxNotice.DUPLICATE_BOX, f"{name}: {format_box(box)}"))
             else:
                 distinct.append(box)
         placed[:] = distinct
     all_boxes = [*boxes.inputs, *boxes.outputs]
     boxes.findings += [
-        (Notice.OVERLAPPING_BOXES, f"{format_box(first)} and {format_box(other)}")
+        (BoxNotice.OVERLAPPING_BOXES, f"{format_box(first)} and {format_box(other)}")
         for first, other in combinations(all_boxes, 2)
         if intersection(first, other) > MAX_OVERLAP * min(area(first), area(other))
     ]
@@ -245,16 +269,16 @@ def _to_pixels(
     clamped = [min(max(at, 0.0), end) for at, end in zip(box, (width, height) * 2, strict=True)]
     left, top, right, bottom = map(round, clamped)
     if right <= left or bottom <= top:
-        findings.append((Notice.DEGENERATE_BOX, detail))
+        findings.append((BoxNotice.DEGENERATE_BOX, detail))
         return None
     if any(abs(at - inside) > ROUNDING_PIXELS for at, inside in zip(box, clamped, strict=True)):
-        findings.append((Notice.CLAMPED_BOX, detail))
+        findings.append((BoxNotice.CLAMPED_BOX, detail))
     pixels = (left, top, right, bottom)
     share = area(pixels) / (width * height)
     if share < MIN_BOX_SHARE:
-        findings.append((Notice.TINY_BOX, detail))
+        findings.append((BoxNotice.TINY_BOX, detail))
     if share > MAX_BOX_SHARE:
-        findings.append((Notice.WHOLE_BOX, detail))
+        findings.append((BoxNotice.WHOLE_BOX, detail))
     return pixels
 
 

@@ -22,10 +22,18 @@ from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, register
 from echo_hf.prompts import quote_as_data
-from echo_hf.reasons import Notice, Reject
-from echo_hf.samples.sample import Finding, context_of, sample_digest, sample_ids, texts_of
+from echo_hf.reasons import NoticeReason
+from echo_hf.samples.sample import (
+    Finding,
+    SampleNotice,
+    context_of,
+    sample_digest,
+    sample_ids,
+    texts_of,
+)
 from echo_hf.samples.spans import SpanIndex, find_span_start, squeeze
 from echo_hf.samples.stage import RequestContent, RowResult, SampleStage
+from echo_hf.samples.threads import ThreadReject
 from echo_hf.tables import THREADS, PostRow, Row, Table
 
 MAX_PROMPT = 12_000
@@ -201,9 +209,9 @@ class ThreadDrafts:
             numbers = self._check_numbers(sample.posts, shown_numbers)
             prompt = remove_notes(whole_prompt := sample.prompt.strip())
             if prompt != whole_prompt:
-                self._note(Notice.NOTES_LEFT_OUT, whole_prompt[len(prompt) :].strip()[:80])
+                self._note(SampleNotice.NOTES_LEFT_OUT, whole_prompt[len(prompt) :].strip()[:80])
             if not prompt or not numbers:
-                self._note(Notice.EMPTY_SAMPLE, sample.prompt[:80])
+                self._note(SampleNotice.EMPTY_SAMPLE, sample.prompt[:80])
                 continue
             start = find_span_start(prompt, self.posts[numbers[0]]["text"] or "")
             new = SampleDraft(numbers[0], start, prompt, sample.quality)
@@ -217,7 +225,7 @@ class ThreadDrafts:
         self._assign_images()
         for draft in self._drafts:
             if MARK.search(draft.prompt):
-                self._note(Notice.SHORTENED_PROMPT, self.posts[draft.primary]["url"])
+                self._note(SampleNotice.SHORTENED_PROMPT, self.posts[draft.primary]["url"])
                 draft.quality = max(draft.quality, "Analysis", key=QUALITIES.index)
         return list(self._drafts)
 
@@ -256,7 +264,7 @@ class ThreadDrafts:
                 if owner_of.setdefault(digest, draft) is draft:
                     draft.images.append(digest)
                 else:
-                    self._note(Notice.IMAGE_USED_TWICE, digest)
+                    self._note(SampleNotice.IMAGE_USED_TWICE, digest)
 
     def _add_posts(self, draft: SampleDraft, numbers: Sequence[int]) -> None:
         for number in numbers:
@@ -264,7 +272,7 @@ class ThreadDrafts:
             if owner is draft and number not in draft.owned:
                 draft.owned.append(number)
             elif owner is not draft:
-                self._note(Notice.POST_USED_TWICE, self.posts[number]["url"])
+                self._note(SampleNotice.POST_USED_TWICE, self.posts[number]["url"])
             if number not in draft.posts and (owner is draft or number == draft.primary):
                 draft.posts.append(number)
 
@@ -277,11 +285,11 @@ class ThreadDrafts:
                 continue
             post = self.posts[feedback.post]
             if feedback.post in self._feedback_posts:
-                self._note(Notice.POST_USED_TWICE, post["url"])
+                self._note(SampleNotice.POST_USED_TWICE, post["url"])
                 continue
             post_text = post["text"] or ""
             if squeeze(text) not in squeeze(post_text):
-                self._note(Notice.FEEDBACK_NOT_IN_POST, post["url"])
+                self._note(SampleNotice.FEEDBACK_NOT_IN_POST, post["url"])
                 text = post_text.strip()
             if text:
                 self._feedback_posts.add(feedback.post)
@@ -291,10 +299,10 @@ class ThreadDrafts:
         distinct = dict.fromkeys(numbers)
         for number in distinct:
             if number not in shown_numbers:
-                self._note(Notice.UNKNOWN_NUMBER, str(number))
+                self._note(SampleNotice.UNKNOWN_NUMBER, str(number))
         return [number for number in distinct if number in shown_numbers]
 
-    def _note(self, notice: Notice, detail: str) -> None:
+    def _note(self, notice: NoticeReason, detail: str) -> None:
         self.findings.append((notice, detail))
 
 
@@ -350,7 +358,7 @@ class Extract(SampleStage):
             if isinstance(answer, ExtractAnswer):
                 drafts.add(answer, numbers)
         if not (samples := drafts.finish()):
-            drafts.findings.append((Reject.NO_SAMPLE, None))
+            drafts.findings.append((ThreadReject.NO_SAMPLE, None))
         return list(self._make_rows(row["posts"], samples, made_by)), drafts.findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:

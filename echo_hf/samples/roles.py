@@ -19,10 +19,9 @@ from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, register
 from echo_hf.prompts import Prompt, load_prompt, quote_as_data
-from echo_hf.reasons import Notice
 from echo_hf.samples.blanks import find_placeholders
 from echo_hf.samples.extract import TRASH
-from echo_hf.samples.sample import Doubt, Finding, add_provenance
+from echo_hf.samples.sample import Doubt, Finding, SampleNotice, add_provenance
 from echo_hf.samples.sheets import move_sheet
 from echo_hf.samples.stage import RequestContent, RowResult, SampleStage, sum_columns
 from echo_hf.samples.tasks import (
@@ -202,14 +201,14 @@ class Roles(SampleStage):
                 doubts = [Doubt.ROLES_ASSUMED.value] if assignment.assumed else []
                 new_rows = [{**row, "doubts": [*row["doubts"], *doubts]} for row in new_rows]
             else:
-                findings.append((Notice.NO_TASK, None))
+                findings.append((SampleNotice.NO_TASK, None))
                 new_rows = [build_analysis_row(row, made_by)]
         else:
             new_rows = [{**row, "quality": decide_quality(row["prompt"], row["quality"])}]
             if needs is not None:
                 new_rows[0]["provenance"] = add_provenance(row, self.name, made_by)
         lost = [] if row["quality"] == TRASH else list(find_missing_images(row))
-        findings += [(Notice.IMAGE_NOT_THERE, name) for name in lost]
+        findings += [(SampleNotice.IMAGE_NOT_THERE, name) for name in lost]
         blanks: list[Finding] = []  # blanks that keep rows out of the benchmark
         for new in new_rows:
             new["quality"] = limit_quality(new["quality"]) if lost else new["quality"]
@@ -217,11 +216,15 @@ class Roles(SampleStage):
                 lacks = mentions_input(new) if needs is None else needs
                 new["doubts"] = [*([Doubt.LACKS_INPUT.value] if lacks else []), *new["doubts"]]
             if MARK.search(new["prompt"]) and not MARK.search(row["prompt"]):
-                findings.append((Notice.SHORTENED_PROMPT, None))
+                findings.append((SampleNotice.SHORTENED_PROMPT, None))
             if new["screenshot"]:
-                findings.append((Notice.NOT_PARSED, new["screenshot"]))
+                findings.append((SampleNotice.NOT_PARSED, new["screenshot"]))
             if new["quality"] != TRASH:
-                notice = Notice.BLANK_LEFT if new["prompt_fill_blank"] else Notice.TEMPLATE_LEFT
+                notice = (
+                    SampleNotice.BLANK_LEFT
+                    if new["prompt_fill_blank"]
+                    else SampleNotice.TEMPLATE_LEFT
+                )
                 blanks += [(notice, blank) for blank in find_placeholders(new["prompt"])]
         return new_rows, [*findings, *dict.fromkeys(blanks)]
 

@@ -10,8 +10,39 @@ from typing import Any
 
 from datasets import List, Value
 
-from echo_hf.reasons import Fact, Notice, NoticeReason, Reason, Reject
+from echo_hf.reasons import Fact, NoticeReason, Reason, RejectReason
 from echo_hf.tables import LINKED_IMAGES, SAMPLES, Column, PostRow, Table
+
+
+class SampleNotice(NoticeReason):
+    """Notices about what was extracted, its images and its blanks."""
+
+    UNKNOWN_NUMBER = "unknown_number", "the model named a post, image or comment it was not shown"
+    NOT_ITS_POST = "not_its_post", "the model named a post that only stands above the sample's own"
+    POST_USED_TWICE = "post_used_twice", "the model gave one post to two samples; the first has it"
+    IMAGE_USED_TWICE = "picture_used_twice", "two samples or tasks show one image; the first has it"
+    NOTES_LEFT_OUT = "notes_left_out", "a note that follows the prompt in its post is no part of it"
+    TWO_ROLES = "two_roles", "the model called an image input and output; it counts as output"
+    NEITHER = "neither", "the model calls the image neither input nor output"
+    NO_TASK = "no_task", "the images show no coherent task; the sample is of quality Analysis"
+    UNKNOWN_BLANK = "unknown_blank", "the model filled what is no blank, or a blank too often"
+    BLANK_LEFT = "blank_left", "a completed template still holds this blank; only for analysis"
+    TEMPLATE_LEFT = "template_left", "the prompt is a template without values; only for analysis"
+    IMAGE_NOT_THERE = "picture_not_there", "a possible input was not fetched; only for analysis"
+    NOT_COMPLETED = "not_completed", "other images show completions of its template, it does not"
+    COMPLETION_WITHOUT_IMAGE = "completion_without_picture", "no image shows what was completed"
+    SEVERAL_IMAGES = "several_images", "an output looks like a sheet of images, or like a window"
+    NOT_PARSED = "not_parsed", "the images stand in a screenshot that is yet to be taken apart"
+    SHORTENED_PROMPT = "shortened_prompt", "it holds our mark of text left out; only for analysis"
+    EMPTY_SAMPLE = "empty_sample", "a sample of the answer had no prompt or no post"
+    FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is not text of the post it names"
+
+
+Fact.FOR_ANALYSIS.mark(SampleNotice.NO_TASK, SampleNotice.BLANK_LEFT, SampleNotice.TEMPLATE_LEFT)
+Fact.FOR_ANALYSIS.mark(SampleNotice.IMAGE_NOT_THERE, SampleNotice.SHORTENED_PROMPT)
+Fact.CHANGES_TASK.mark(SampleNotice.TWO_ROLES, SampleNotice.IMAGE_USED_TWICE)
+Fact.CHANGES_TASK.mark(SampleNotice.IMAGE_NOT_THERE, SampleNotice.BLANK_LEFT)
+Fact.CHANGES_TASK.mark(SampleNotice.TEMPLATE_LEFT, SampleNotice.NOT_COMPLETED)
 
 
 class Review(Reason):
@@ -43,7 +74,7 @@ Fact.FOR_ANALYSIS.mark(*Doubt)
 ID_ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 ID_CHARACTERS = 22
 Sample = Mapping[str, Any]
-Finding = tuple[Notice | Reject, str | None]
+Finding = tuple[NoticeReason | RejectReason, str | None]
 SAMPLES_IN_CONTEXT = Table(
     "samples",
     "one sample with the posts that show and judge it",

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from echo_hf._infra.text import MARK, format_share, shorten_texts
+from echo_hf.collect.sources.base import PostNotice
 from echo_hf.config.loading import Config
 from echo_hf.engines.base import ImageRef, Text
 from echo_hf.engines.checkpoint import model_family
@@ -20,11 +21,11 @@ from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, register
 from echo_hf.prompts import quote_as_data
-from echo_hf.reasons import Notice
 from echo_hf.samples.boxes import (
     AUTO,
     BOX_INSTRUCTIONS,
     REPAIRED_NOTICES,
+    BoxNotice,
     CheckedBoxes,
     EngineFrames,
     Frame,
@@ -38,7 +39,15 @@ from echo_hf.samples.boxes import (
 )
 from echo_hf.samples.extract import MAX_PROMPT
 from echo_hf.samples.held_boxes import StoredBoxes
-from echo_hf.samples.sample import Doubt, Finding, Sample, add_provenance, sample_digest, texts_of
+from echo_hf.samples.sample import (
+    Doubt,
+    Finding,
+    Sample,
+    SampleNotice,
+    add_provenance,
+    sample_digest,
+    texts_of,
+)
 from echo_hf.samples.sheets import is_suspected, restore_output
 from echo_hf.samples.spans import SpanIndex, squeeze
 from echo_hf.samples.stage import RequestContent, RowResult, SampleStage, sum_columns
@@ -214,15 +223,15 @@ class Screenshots(SampleStage):
         if screenshot is None or sample["is_screenshot"]:
             return None
         if (frames := self.frames).is_blind:
-            return Notice.UNKNOWN_PIXELS, screenshot
+            return BoxNotice.UNKNOWN_PIXELS, screenshot
         try:
             size = read_upright_size(self.images.open(screenshot))
         except ImageError as error:
-            return Notice.BROKEN_IMAGE, f"{screenshot}: {error}"
+            return PostNotice.BROKEN_IMAGE, f"{screenshot}: {error}"
         try:
             return frames.frame(size)
         except ImageError as error:
-            return Notice.UNFIT_IMAGE, f"{screenshot}: {error}"
+            return BoxNotice.UNFIT_IMAGE, f"{screenshot}: {error}"
 
     def _cut_screenshot(
         self, sample: Sample, answer: ScreenshotsAnswer, frame: Frame, made_by: Mapping[str, Any]
@@ -236,28 +245,28 @@ class Screenshots(SampleStage):
         if frames.is_assumed and (answer.inputs or answer.outputs):
             record |= StoredBoxes.from_answer(frames, frame.original, answer).provenance_fields
             uncut_row = {**sample, "provenance": add_provenance(sample, self.name, record)}
-            return uncut_row, [(Notice.ASSUMED_CONVENTION, str(frame.convention))]
+            return uncut_row, [(BoxNotice.ASSUMED_CONVENTION, str(frame.convention))]
         boxes = convert_boxes(answer.inputs, answer.outputs, frame)
         findings: list[Finding] = boxes.findings
         if is_suspected(sample) and is_single(boxes):
             provenance = add_provenance(sample, self.name, {**made_by, "single": screenshot})
             return {**restore_output(sample), "provenance": provenance}, []
         if not (findings or boxes.inputs or boxes.outputs):
-            findings.append((Notice.NO_BOX, screenshot))
+            findings.append((BoxNotice.NO_BOX, screenshot))
         inputs, outputs = self._cut_crops(screenshot, boxes) if boxes.usable else ({}, {})
         if not boxes.usable:
             return {**sample, "provenance": add_provenance(sample, self.name, record)}, findings
         prompt, is_modified = sample["prompt"], sample["prompt_modified"]
         if answer.prompt is None:
-            findings.append((Notice.PROMPT_NOT_READ, screenshot))
+            findings.append((BoxNotice.PROMPT_NOT_READ, screenshot))
         typed_prompt = (answer.prompt or "").strip()
         if MARK.search(typed_prompt):
-            findings.append((Notice.SHORTENED_PROMPT, screenshot))
+            findings.append((SampleNotice.SHORTENED_PROMPT, screenshot))
         elif squeeze(typed_prompt) not in ("", squeeze(prompt)):
             prompt, record["earlier_prompt"] = typed_prompt, prompt
             is_modified = not SpanIndex(texts_of(sample["context"])).contains(typed_prompt)
         replaced = sample["input_images"] if inputs else []
-        findings += [(Notice.REPLACED_INPUT, digest) for digest in replaced]
+        findings += [(BoxNotice.REPLACED_INPUT, digest) for digest in replaced]
         images = [self.images.put(data) for data in inputs] or list(sample["input_images"])
         output_digests = [self.images.put(data) for data in outputs]
         record |= {"inset": self.inset, "replaced_inputs": list(replaced)}
@@ -283,7 +292,7 @@ class Screenshots(SampleStage):
         try:
             image = rotate_upright(self.images.open(screenshot))
         except ImageError as error:
-            boxes.findings.append((Notice.BROKEN_IMAGE, f"{screenshot}: {error}"))
+            boxes.findings.append((PostNotice.BROKEN_IMAGE, f"{screenshot}: {error}"))
             return inputs, outputs
         for places, crops in ((boxes.inputs, inputs), (boxes.outputs, outputs)):
             for box in places:
@@ -291,20 +300,20 @@ class Screenshots(SampleStage):
                     data = cut_box(image, box, self.inset)
                 except ImageError:
                     detail = f"{format_box(box)} with an inset of {self.inset}"
-                    boxes.findings.append((Notice.TINY_BOX, detail))
+                    boxes.findings.append((BoxNotice.TINY_BOX, detail))
                     continue
                 if crops.setdefault(data, box) is not box:
-                    boxes.findings.append((Notice.DUPLICATE_BOX, format_box(box)))
+                    boxes.findings.append((BoxNotice.DUPLICATE_BOX, format_box(box)))
                 elif crops is outputs and data in inputs:
                     detail = f"{format_box(box)} is an input too"
-                    boxes.findings.append((Notice.OVERLAPPING_BOXES, detail))
+                    boxes.findings.append((BoxNotice.OVERLAPPING_BOXES, detail))
         return inputs, outputs
 
 
 def is_single(boxes: CheckedBoxes) -> bool:
     """Return whether the only box of an answer is one output that is the whole image."""
     notices = {notice for notice, _ in boxes.findings} - REPAIRED_NOTICES
-    return not boxes.inputs and len(boxes.outputs) == 1 and notices == {Notice.WHOLE_BOX}
+    return not boxes.inputs and len(boxes.outputs) == 1 and notices == {BoxNotice.WHOLE_BOX}
 
 
 def collect_relevant_text(sample: Sample) -> dict[str, Any]:

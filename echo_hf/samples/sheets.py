@@ -11,8 +11,14 @@ from echo_hf.engines.base import abstains
 from echo_hf.errors import ImageError
 from echo_hf.images.panes import Layout, detect_layout
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import Notice
-from echo_hf.samples.sample import Doubt, Finding, Sample, add_provenance, read_provenance
+from echo_hf.samples.sample import (
+    Doubt,
+    Finding,
+    Sample,
+    SampleNotice,
+    add_provenance,
+    read_provenance,
+)
 
 SHEET_KEY = "sheet"  # key in the provenance of `roles`: the image that was taken from the outputs
 
@@ -28,7 +34,9 @@ def move_sheet(
     sheets = {image: layout for image, layout in layouts.items() if layout}
     if not sheets:
         return row
-    findings += [(Notice.SEVERAL_IMAGES, f"{layout}: {image}") for image, layout in sheets.items()]
+    findings += [
+        (SampleNotice.SEVERAL_IMAGES, f"{layout}: {image}") for image, layout in sheets.items()
+    ]
     if row["screenshot"] is None and not abstains(made_by["engine"]):
         sheet = next(iter(sheets))
         del sheets[sheet]

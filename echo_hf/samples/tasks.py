@@ -14,7 +14,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from echo_hf._infra.text import MARK, shorten_texts
 from echo_hf.engines.reference_images import asks_for_image, needs_image
-from echo_hf.reasons import Notice
+from echo_hf.reasons import NoticeReason
 from echo_hf.samples.blanks import MAX_PLACEHOLDER_CHARACTERS, complete_template, find_placeholders
 from echo_hf.samples.extract import TRASH
 from echo_hf.samples.held_boxes import StoredBoxes
@@ -23,6 +23,7 @@ from echo_hf.samples.sample import (
     Finding,
     Review,
     Sample,
+    SampleNotice,
     add_provenance,
     own_post_positions,
     sample_digest,
@@ -295,7 +296,7 @@ class AssignedTasks:
             fillings = [(blank.placeholder, blank.value) for blank in blanks]
             filled = complete_template(self.prompt, fillings)
             for placeholder in (*filled.unknown, *filled.surplus):
-                self._note(Notice.UNKNOWN_BLANK, placeholder)
+                self._note(SampleNotice.UNKNOWN_BLANK, placeholder)
             task = TaskDraft(
                 filled.prompt,
                 filled.filled if filled.prompt != self.prompt else (),
@@ -317,7 +318,7 @@ class AssignedTasks:
             self._drop(task, task.inputs, self._screenshots)
             self._drop(task, task.outputs, self._screenshots)
             # A system must never get as an input what another post shows as the result.
-            self._drop(task, task.inputs, output_digests, Notice.TWO_ROLES)
+            self._drop(task, task.inputs, output_digests, SampleNotice.TWO_ROLES)
         completions, others = self._split_completions(tasks)
         written = join_tries([task for task in others if not task.screenshot])
         shots = join_tasks((task.screenshot, task) for task in others if task.screenshot)
@@ -326,7 +327,7 @@ class AssignedTasks:
         taken_digests = {digest for task in completions for digest in task.images}
         for task in plain_tasks:
             self._remove_taken(task, taken_digests)
-            self._drop(task, task.inputs, taken_digests, Notice.IMAGE_USED_TWICE)
+            self._drop(task, task.inputs, taken_digests, SampleNotice.IMAGE_USED_TWICE)
             taken_digests.update(task.images)
         with_images = [task for task in plain_tasks if task.images]
         tasks = [*self._sort_tasks(with_images), *self._sort_tasks(completions)]
@@ -336,7 +337,9 @@ class AssignedTasks:
             # Images of a template that stays as it is have been used above.
             if digest not in used_digests:
                 is_of_template = digest in template_digests
-                self._note(Notice.NOT_COMPLETED if is_of_template else Notice.NEITHER, digest)
+                self._note(
+                    SampleNotice.NOT_COMPLETED if is_of_template else SampleNotice.NEITHER, digest
+                )
         return tasks
 
     @cached_property
@@ -361,16 +364,16 @@ class AssignedTasks:
         distinct = dict.fromkeys(numbers)
         for number in distinct:
             if not 1 <= number <= len(images):
-                self._note(Notice.UNKNOWN_NUMBER, f"image {number}")
+                self._note(SampleNotice.UNKNOWN_NUMBER, f"image {number}")
         return [images[number - 1] for number in distinct if 1 <= number <= len(images)]
 
     def _check_posts(self, numbers: Iterable[int], part: RequestPart) -> list[int]:
         own_places = []
         for number in dict.fromkeys(numbers):
             if number >= len(part.posts):
-                self._note(Notice.UNKNOWN_NUMBER, f"post {number}")
+                self._note(SampleNotice.UNKNOWN_NUMBER, f"post {number}")
             elif part.posts[number] not in part.own:
-                self._note(Notice.NOT_ITS_POST, f"post {number}")
+                self._note(SampleNotice.NOT_ITS_POST, f"post {number}")
             else:
                 own_places.append(part.posts[number])
         return own_places
@@ -385,16 +388,16 @@ class AssignedTasks:
             self._remove_taken(task, taken_digests)
             taken_digests.update(task.shown_by)
             if not task.shown_by:
-                self._note(Notice.COMPLETION_WITHOUT_IMAGE, task.prompt[:80])
+                self._note(SampleNotice.COMPLETION_WITHOUT_IMAGE, task.prompt[:80])
                 others.append(TaskDraft(self.prompt, inputs=task.inputs, posts=task.posts))
         for task in others:
             task.screenshot = None if task.screenshot in taken_digests else task.screenshot
         return [task for task in filled if task.shown_by], others
 
     def _remove_taken(self, task: TaskDraft, taken_digests: Collection[str]) -> None:
-        self._drop(task, task.outputs, taken_digests, Notice.IMAGE_USED_TWICE)
+        self._drop(task, task.outputs, taken_digests, SampleNotice.IMAGE_USED_TWICE)
         if task.screenshot is not None and task.screenshot in taken_digests:
-            self._note(Notice.IMAGE_USED_TWICE, task.screenshot)
+            self._note(SampleNotice.IMAGE_USED_TWICE, task.screenshot)
             task.screenshot, task.contradicted = None, True
 
     def _drop(
@@ -402,7 +405,7 @@ class AssignedTasks:
         task: TaskDraft,
         images: list[str],
         dropped: Collection[str],
-        notice: Notice | None = None,
+        notice: NoticeReason | None = None,
     ) -> None:
         for digest in [image for image in images if image in dropped]:
             images.remove(digest)
@@ -410,7 +413,7 @@ class AssignedTasks:
                 task.contradicted = True
                 self._note(notice, digest)
 
-    def _note(self, notice: Notice, detail: str) -> None:
+    def _note(self, notice: NoticeReason, detail: str) -> None:
         if (notice, detail) not in self.findings:
             self.findings.append((notice, detail))
 

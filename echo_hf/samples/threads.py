@@ -18,8 +18,25 @@ from echo_hf.collect.sources.base import Missing
 from echo_hf.config.loading import Config
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import RowIssue, Stage, issue_rows, keep_rows, register
-from echo_hf.reasons import Notice, Reject
+from echo_hf.reasons import NoticeReason, RejectReason
 from echo_hf.tables import POSTS, THREADS, Table, arrow_rows
+
+
+class ThreadReject(RejectReason):
+    """Why a thread does not go on, or gives no sample."""
+
+    NOT_RELEVANT = "not_relevant", "no post of its thread is about images made with the target"
+    NOT_ASKED = "not_asked", "no post of its thread was found by a search, so none was scored"
+    NOT_SCORED = "not_scored", "no post of its thread passed, and at least one could not be scored"
+    NO_SAMPLE = "no_sample", "the model found no sample in the thread"
+
+
+class ThreadNotice(NoticeReason):
+    """Notices about the place of a post in its thread."""
+
+    SELF_PARENT = "self_parent", "the post names itself as its parent; the link is cut"
+    CYCLE = "cycle", "replies form a circle; it is cut at its earliest post"
+
 
 NO_PARENT = -1
 THREAD_POSTS_TYPE = THREADS.schema.field("posts").type
@@ -179,12 +196,12 @@ class Threads(Stage):
         issues = []
         for tree, keep in enumerate(is_relevant):
             if not keep:
-                reason = Reject.NOT_RELEVANT if was_asked[tree] else Reject.NOT_ASKED
-                reason = Reject.NOT_SCORED if unsure[tree] else reason
+                reason = ThreadReject.NOT_RELEVANT if was_asked[tree] else ThreadReject.NOT_ASKED
+                reason = ThreadReject.NOT_SCORED if unsure[tree] else reason
                 issues.append(RowIssue(members[tree], reason))
         # A post whose parent was cut off is the root of its tree.
-        notice_by_post = dict.fromkeys(forest.self_parents, Notice.SELF_PARENT)
-        notice_by_post |= dict.fromkeys(forest.cycles, Notice.CYCLE)
+        notice_by_post = dict.fromkeys(forest.self_parents, ThreadNotice.SELF_PARENT)
+        notice_by_post |= dict.fromkeys(forest.cycles, ThreadNotice.CYCLE)
         roots = (forest.order[start] for start, _ in spans)
         issues += [
             RowIssue([urls[post]], notice_by_post[post]) for post in roots if post in notice_by_post

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.collect.fields import Fields, read_moment, short_repr, text_of_html
-from echo_hf.reasons import Notice
+from echo_hf.collect.sources.base import PostNotice
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_what_is_no_time_is_null_and_said(value: object) -> None:
     fields = Fields({"date": value})
 
     assert fields.moment("date") is None
-    assert [finding.reason for finding in fields.findings] == [Notice.BAD_TIMESTAMP]
+    assert [finding.reason for finding in fields.findings] == [PostNotice.BAD_TIMESTAMP]
     assert fields.findings[0].detail.startswith("date is ")
 
 
@@ -50,7 +50,7 @@ def test_what_is_no_count_is_null_and_said() -> None:
     for value in (-1, 2**63, 1.0, "3", True, [1]):
         fields = Fields({"likes": value})
         assert fields.count("likes") is None
-        assert [finding.reason for finding in fields.findings] == [Notice.BAD_FIELD]
+        assert [finding.reason for finding in fields.findings] == [PostNotice.BAD_FIELD]
     assert Fields({"likes": 2**63 - 1}).count("likes") == 2**63 - 1
 
 

@@ -19,6 +19,7 @@ from echo_hf.curate.feedback import (
     VERDICTS,
     Feedback,
     FeedbackAnswer,
+    FeedbackNotice,
     FeedbackVerdict,
     JudgedComment,
     PhraseAnswer,
@@ -33,7 +34,8 @@ from echo_hf.engines.base import Failed
 from echo_hf.pipeline.answer_store import compute_request_keys
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
-from echo_hf.reasons import Notice
+from echo_hf.reasons import NoticeReason
+from echo_hf.samples.sample import SampleNotice
 from echo_hf.tables import SAMPLES
 from tests.samples_for_tests import TARGET, digest, kept, noted, post, said, sample, table, url
 
@@ -268,17 +270,17 @@ def test_a_keyword_that_is_left_out_is_named() -> None:
     verdicts_ = verdicts({"community_feedback": made_})
     assert verdicts_ == [("failure", None), ("success", None), ("none", None), (None, None)]
     assert findings == [
-        (Notice.BAD_KEYWORD, r"comment 0: 'six\u202e fingers on his own left hand'"),
-        (Notice.KEYWORD_WITHOUT_FAILURE, "comment 1: 'great'"),
-        (Notice.UNKNOWN_NUMBER, "comment 7"),
-        (Notice.KEYWORD_WITHOUT_FAILURE, "comment 2: 'hands'"),
-        (Notice.JUDGED_TWICE, "comment 2"),
-        (Notice.UNKNOWN_NUMBER, "comment 0"),
-        (Notice.UNJUDGED_COMMENT, url(3)),
+        (FeedbackNotice.BAD_KEYWORD, r"comment 0: 'six\u202e fingers on his own left hand'"),
+        (FeedbackNotice.KEYWORD_WITHOUT_FAILURE, "comment 1: 'great'"),
+        (SampleNotice.UNKNOWN_NUMBER, "comment 7"),
+        (FeedbackNotice.KEYWORD_WITHOUT_FAILURE, "comment 2: 'hands'"),
+        (FeedbackNotice.JUDGED_TWICE, "comment 2"),
+        (SampleNotice.UNKNOWN_NUMBER, "comment 0"),
+        (FeedbackNotice.UNJUDGED_COMMENT, url(3)),
     ]
 
 
-def found(keyword: str | None, verdict: str = "failure") -> tuple[str | None, Notice | None]:
+def found(keyword: str | None, verdict: str = "failure") -> tuple[str | None, NoticeReason | None]:
     return read_failure_keyword(
         JudgedComment.model_validate({"comment": 0, "verdict": verdict, "keyword": keyword})
     )
@@ -293,13 +295,16 @@ def found(keyword: str | None, verdict: str = "failure") -> tuple[str | None, No
         ("too many fingers on one hand", "too many fingers on one hand", None),
         ("\x1b[31mred\u202e cast", "[31mred cast", None),
         ("mis\u00adspelt \u200b text\ue000", "misspelt text", None),
-        *((text, None, Notice.BAD_KEYWORD) for text in ("a b c d e f g", "\u200b", "\x1b \u202e")),
+        *(
+            (text, None, FeedbackNotice.BAD_KEYWORD)
+            for text in ("a b c d e f g", "\u200b", "\x1b \u202e")
+        ),
         *((text, None, None) for text in (None, "", " \n")),
     ],
 )
 def test_a_keyword_is_the_short_name_of_a_failure(
-    given_: str | None, keyword: str | None, notice: Notice | None, verdict: str
+    given_: str | None, keyword: str | None, notice: NoticeReason | None, verdict: str
 ) -> None:
     if verdict in ("success", "none") and (keyword or notice):
-        keyword, notice = None, Notice.KEYWORD_WITHOUT_FAILURE
+        keyword, notice = None, FeedbackNotice.KEYWORD_WITHOUT_FAILURE
     assert found(given_, verdict) == (keyword, notice)

@@ -17,11 +17,12 @@ import pytest
 from datasets import Dataset, load_from_disk
 from datasets.fingerprint import Hasher
 
+from echo_hf.curate.splits import SampleReject
 from echo_hf.engines.base import Failed
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, StoredAnswers
 from echo_hf.pipeline.stage import Stage, StageRows, parent_lists, row_keys
-from echo_hf.reasons import Notice, Reject
+from echo_hf.samples.sample import SampleNotice
 from echo_hf.tables import HUMAN, RATINGS, STRING, Column, Table
 from tests.stages_for_tests import ROOT, Echo, EchoAgain, Guess, GuessShade, posts
 
@@ -144,8 +145,8 @@ def found(rows: StageRows) -> list[tuple[Any, ...]]:
 def test_what_becomes_of_a_row() -> None:
     rows = StageRows(PAIRS)
     rows.quarantine(2, "c", Failure(Failed.CUT, "length", "ff"))
-    rows.add_issue(1, "b", Reject.TRASH)
-    rows.add_issue(0, "a", Notice.NEITHER, "x")
+    rows.add_issue(1, "b", SampleReject.TRASH)
+    rows.add_issue(0, "a", SampleNotice.NEITHER, "x")
     rows.keep(0, "a", {"name": "first", "unknown": 1})
     assert found(rows) == [
         (["a"], "kept", None, None, None, "first"),
@@ -162,7 +163,7 @@ def test_rows_stand_in_the_order_of_the_input() -> None:
         if keeps:
             rows.keep(row, f"k{row}", {"name": str(number), "of": None})
         else:
-            rows.add_issue(row, f"k{row}", Notice.NEITHER, str(number))
+            rows.add_issue(row, f"k{row}", SampleNotice.NEITHER, str(number))
     order = [(parents[0], name or detail) for parents, _, _, detail, _, name in found(rows)]
     assert order == [
         *(("k0", "1"), ("k0", "5"), ("k1", "3")),

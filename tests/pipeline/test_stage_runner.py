@@ -13,6 +13,7 @@ import pytest
 from datasets import Dataset, Image, Value
 from datasets.fingerprint import Hasher
 
+from echo_hf.curate.splits import SampleReject
 from echo_hf.engines.base import Completion, Request, make_engine
 from echo_hf.errors import EngineError, TableError
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
@@ -22,7 +23,6 @@ from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage import RowIssue, Stage, issue_rows, keep_rows, parent_lists
 from echo_hf.pipeline.stage_runner import iterate_keyed_requests, run_stage
 from echo_hf.quickstart.truth import corpus_folder
-from echo_hf.reasons import Reject
 from echo_hf.tables import POSTS, STRING, Column, Table
 from tests.errors_for_tests import said_by
 from tests.stages_for_tests import ByAuthor, Echo, Guess, Scripted, posts, request, url
@@ -349,7 +349,7 @@ def test_images_travel_as_the_bytes_they_were(tmp_path: Path, cached: bool, deco
 
         def __call__(self, table: pa.Table) -> pa.Table:
             even = table.take(pa.array(range(0, len(table), 2)))
-            odd = [RowIssue([one], Reject.TRASH) for one in table["name"].to_pylist()[1::2]]
+            odd = [RowIssue([one], SampleReject.TRASH) for one in table["name"].to_pylist()[1::2]]
             rows = keep_rows(even.replace_schema_metadata(None), parent_lists(even["name"]))
             return pa.concat_tables([rows, issue_rows(photos, odd)])
 

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from echo_hf.pipeline.answers import Failure
 from echo_hf.prompts import quote_as_data
-from echo_hf.reasons import Notice
 from echo_hf.samples.extract import Extract, ExtractAnswer, ThreadDrafts, render_posts, split_thread
+from echo_hf.samples.sample import SampleNotice
 from echo_hf.tables import THREADS
 from tests.samples_for_tests import TARGET, Row, digest, post, said, url
 
@@ -154,7 +154,7 @@ def drafted(*parts: tuple[list[int], list[Row]], thread: list[Row] = THREAD) -> 
 
 
 HEARD = "the hands are wrong"
-NOT_IN_POST, TWICE = Notice.FEEDBACK_NOT_IN_POST, Notice.POST_USED_TWICE
+NOT_IN_POST, TWICE = SampleNotice.FEEDBACK_NOT_IN_POST, SampleNotice.POST_USED_TWICE
 Told = tuple[str, str, list[int], dict[int, str]]
 # Parts of an answer; prompt, quality, posts and feedback of each sample; what is noted.
 CASES: dict[str, tuple[list[list[Row]], list[Told], list[Any]]] = {
@@ -181,7 +181,7 @@ CASES: dict[str, tuple[list[list[Row]], list[Told], list[Any]]] = {
     "there is no sample without prompt or post": (
         [[task(" ", 1), task("x")]],
         [],
-        [(Notice.EMPTY_SAMPLE, " "), (Notice.EMPTY_SAMPLE, "x")],
+        [(SampleNotice.EMPTY_SAMPLE, " "), (SampleNotice.EMPTY_SAMPLE, "x")],
     ),
     "the best quality of several parts counts": (
         [[task("a fox", 0, quality="Analysis")], [task("a fox", 0, quality="Trash")]],
@@ -211,13 +211,13 @@ CASES: dict[str, tuple[list[list[Row]], list[Told], list[Any]]] = {
     "a note that follows a prompt is no part of it": (
         [[task(f"{FOX}\n\nNotes: works best at 16:9", 1)]],
         [(FOX, "Benchmark", [1, 3], {})],
-        [(Notice.NOTES_LEFT_OUT, "Notes: works best at 16:9")],
+        [(SampleNotice.NOTES_LEFT_OUT, "Notes: works best at 16:9")],
     ),
     **{
         f"our mark of what was left out is no part of a task: {quality}": (
             [[task("a fox in [... 900 characters left out]", 1, quality=said)]],
             [("a fox in [... 900 characters left out]", quality, [1, 3], {})],
-            [(Notice.SHORTENED_PROMPT, url(1))],
+            [(SampleNotice.SHORTENED_PROMPT, url(1))],
         )
         for said, quality in (("Benchmark", "Analysis"), ("Trash", "Trash"))
     },
@@ -235,7 +235,10 @@ def test_samples_by_hand(parts: list[list[Row]], told: list[Told], findings: lis
 def test_numbers_that_were_not_shown_are_noted_and_left_out() -> None:
     drafts = drafted(([0, 1, 2], [task(FOX, 1, 4, 99)]))
     assert [draft.posts for draft in drafts.finish()] == [[1, 3]]  # 3 has no words: below 1
-    assert drafts.findings == [(Notice.UNKNOWN_NUMBER, "4"), (Notice.UNKNOWN_NUMBER, "99")]
+    assert drafts.findings == [
+        (SampleNotice.UNKNOWN_NUMBER, "4"),
+        (SampleNotice.UNKNOWN_NUMBER, "99"),
+    ]
 
 
 def test_an_image_belongs_to_the_first_sample_that_has_it() -> None:
@@ -243,7 +246,7 @@ def test_an_image_belongs_to_the_first_sample_that_has_it() -> None:
     drafts = drafted(([0, 1, 2], [task("one", 0, 2), task("two", 1)]), thread=thread)
     x, y, z = map(digest, "xyz")
     assert [draft.images for draft in drafts.finish()] == [[x, y], [z]]
-    assert drafts.findings == [(Notice.IMAGE_USED_TWICE, y)]
+    assert drafts.findings == [(SampleNotice.IMAGE_USED_TWICE, y)]
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import Notice
 from echo_hf.samples.roles import Roles
+from echo_hf.samples.sample import SampleNotice
 from echo_hf.samples.tasks import (
     AbsentImageAnswer,
     AssignedTasks,
@@ -266,7 +266,7 @@ def assigned(
     for said in [several] if at_once else [(one,) for one in several]:
         made.add(RolesAnswer.model_validate({"samples": said}), part())
     tasks = made.finish()
-    return tasks, [told for told in made.findings if told[0] is not Notice.NEITHER]
+    return tasks, [told for told in made.findings if told[0] is not SampleNotice.NEITHER]
 
 
 def shown(tasks: Sequence[TaskDraft]) -> str:
@@ -285,15 +285,19 @@ def filled(pet: str, outputs: str = "", inputs: str = "", **values: Any) -> dict
 
 
 Said = list[dict[str, Any]]
-TWICE, ALONE, LEFT = Notice.IMAGE_USED_TWICE, Notice.COMPLETION_WITHOUT_IMAGE, Notice.NOT_COMPLETED
+TWICE, ALONE, LEFT = (
+    SampleNotice.IMAGE_USED_TWICE,
+    SampleNotice.COMPLETION_WITHOUT_IMAGE,
+    SampleNotice.NOT_COMPLETED,
+)
 A_CAT, A_DOG = "a cat in the sea, oil paint", "a dog in the sea, oil paint"
 # What a model says, the tasks, and what is noted. Whatever the order.
 PLAIN_TASKS: dict[str, tuple[Said, str, list[Any]]] = {
     "no image": ([told(), told()], "", []),
     "in the order of the images": ([told("ca", "b")], "ac>b", []),
-    "a result is no input": ([told("ab", "b")], "a>b", [(Notice.TWO_ROLES, "b")]),
+    "a result is no input": ([told("ab", "b")], "a>b", [(SampleNotice.TWO_ROLES, "b")]),
     "nor of another task": (
-        [told("ab", "c"), told("", "b")], "a>c >b", [(Notice.TWO_ROLES, "b")]
+        [told("ab", "c"), told("", "b")], "a>c >b", [(SampleNotice.TWO_ROLES, "b")]
     ),
     "results of the same inputs are one task": (
         [told("a", "b"), told("a", "c"), told("", "d"), told("", "e")], "a>bc >de", []
@@ -397,13 +401,13 @@ def test_tasks_by_hand(prompt: str, said: Said, tasks: str, findings: list[Any])
 def test_numbers_that_were_not_shown_are_noted(values: dict[str, Any], findings: list[str]) -> None:
     (task,), noticed = assigned({**told(), **values})
     assert (task.images, task.screenshot) == (["b"], None)
-    assert noticed == [(Notice.UNKNOWN_NUMBER, name) for name in findings]
+    assert noticed == [(SampleNotice.UNKNOWN_NUMBER, name) for name in findings]
 
 
 def test_posts_are_the_samples_own_and_go_to_the_first_try() -> None:
     tasks, findings = assigned(told("", "a"), told("b", "c"), {**told(), "posts": [3, 2, 3]})
     assert [(task.outputs, task.posts) for task in tasks] == [(["a"], [3]), (["c"], [])]
-    assert findings == [(Notice.NOT_ITS_POST, "post 2")]
+    assert findings == [(SampleNotice.NOT_ITS_POST, "post 2")]
 
 
 @pytest.mark.parametrize(
@@ -427,7 +431,7 @@ def test_only_blanks_are_filled(
     (task,), findings = assigned(told("", "a", prompt_fill_blank=said), prompt=prompt)
     assert task.prompt == expected
     assert task.fillings == ((("[PET]", "cat"),) if expected != prompt else ())
-    assert findings == [(Notice.UNKNOWN_BLANK, blank) for blank in unknown]
+    assert findings == [(SampleNotice.UNKNOWN_BLANK, blank) for blank in unknown]
 
 
 @pytest.mark.parametrize("may_abstain", [False, True])

@@ -30,11 +30,19 @@ from echo_hf.collect.platforms.base import (
     read_key,
     read_posts,
 )
-from echo_hf.collect.sources.base import Finding, Missing, Parsed, Post, PostImage, register
+from echo_hf.collect.sources.base import (
+    Finding,
+    Missing,
+    Parsed,
+    Post,
+    PostImage,
+    PostNotice,
+    PostReject,
+    register,
+)
 from echo_hf.collect.urls import Site, canonical_url
 from echo_hf.config.collection import SITES
 from echo_hf.errors import PlatformError
-from echo_hf.reasons import Notice, Reject
 
 if TYPE_CHECKING:
     import httpx
@@ -104,7 +112,7 @@ class BlueskySource(Pages):
         record = fields.part("record" if view.get("record") else "value")
         if url is None or record.record.get("$type", POST_TYPE) != POST_TYPE:
             is_other = isinstance(uri, str) and uri.startswith("at://")
-            reason = Reject.NO_URL if record.record and not is_other else Reject.NOT_A_POST
+            reason = PostReject.NO_URL if record.record and not is_other else PostReject.NOT_A_POST
             yield self.reject(reason, {**record.record, "uri": uri}, "uri", "$type")
             return
         parent_uri = record.part("reply").part("parent").record.get("uri")
@@ -120,7 +128,7 @@ class BlueskySource(Pages):
         if HIDING_LABELS.intersection(labels):
             fields.findings.clear()  # they would reveal the content
             yield Post(url=url, platform="bluesky", parent_url=parent, missing=Missing.PROTECTED)
-            yield Finding(Notice.HIDDEN_BY_AUTHOR, url)
+            yield Finding(PostNotice.HIDDEN_BY_AUTHOR, url)
             return
         embed, several = fields.part("embed"), fields.parts("embeds")
         sent = record.part("embed")  # the author's own embed, if the platform shows none
@@ -144,7 +152,7 @@ class BlueskySource(Pages):
             engagement=fields.engagement(COUNTS),
         )
         if labels:
-            fields.note(Notice.LABELLED, short_repr(labels))
+            fields.note(PostNotice.LABELLED, short_repr(labels))
         for quote in quotes:
             if "value" in quote:
                 yield quote
@@ -154,7 +162,7 @@ class BlueskySource(Pages):
     def _make_missing(self, node: Json, parent_uri: Any) -> Parsed:
         url, kind = _post_url(node.get("uri")), str(node.get("$type")).lower()
         if url is None:
-            return self.reject(Reject.NO_URL, node, "uri")
+            return self.reject(PostReject.NO_URL, node, "uri")
         missing = Missing.NOT_FETCHED
         if node.get("blocked") or "blocked" in kind:
             missing = Missing.BLOCKED
@@ -206,7 +214,7 @@ def _read_images(embeds: Sequence[Fields]) -> Iterator[PostImage]:
     images = (part for holder in holders for name in IMAGE_LISTS for part in holder.parts(name))
     for image in images:
         if image.record.get("fullsize") is None:
-            image.note(Notice.IMAGE_WITHOUT_ADDRESS, f"described as {image.text('alt')!r}"[:80])
+            image.note(PostNotice.IMAGE_WITHOUT_ADDRESS, f"described as {image.text('alt')!r}"[:80])
         elif address := image.link("fullsize"):
             yield PostImage(url=address, alt_text=image.text("alt") or None)
 
@@ -218,7 +226,7 @@ def _read_time(fields: Fields, record: Fields) -> datetime.datetime | None:
         return claimed or indexed
     if claimed - indexed > CLOCK_TOLERANCE:
         expected = "a time that has been"
-        fields.note_bad("createdAt", claimed.isoformat(), expected, Notice.CLAIMED_TIME)
+        fields.note_bad("createdAt", claimed.isoformat(), expected, PostNotice.CLAIMED_TIME)
     return min(claimed, indexed)
 
 

@@ -32,13 +32,14 @@ from echo_hf.collect.sources.base import (
     Parsed,
     Post,
     PostImage,
+    PostNotice,
+    PostReject,
     register,
     split_json,
 )
 from echo_hf.collect.urls import Site, canonical_url, web_url
 from echo_hf.config.collection import SITES
 from echo_hf.errors import PlatformError
-from echo_hf.reasons import Notice, Reject
 
 MASTODON_STATUS = re.compile(
     r"/(?:@[\w.@-]+|(?:ap/)?users/[\w.-]+/statuses)/(\d{5,25})/?", re.ASCII
@@ -105,20 +106,20 @@ class MastodonSource(Pages):
         for name, missing in (("_missing", Missing.NOT_FOUND), ("_edge", Missing.NOT_FETCHED)):
             if name in status:
                 url = canonical_url(status[name])
-                rejection = self.reject(Reject.NO_URL, status, name)
+                rejection = self.reject(PostReject.NO_URL, status, name)
                 yield _make_empty_post(url, status, missing) if url else rejection
                 return
         url, is_status = _read_url(status), not CONTENT_KEYS.isdisjoint(status)
         if url is None or not is_status:
-            reason = Reject.NO_URL if is_status else Reject.NOT_A_POST
+            reason = PostReject.NO_URL if is_status else PostReject.NOT_A_POST
             yield self.reject(reason, status, "uri", "url")
             return
         if reposted := fields.part("reblog").record:
-            yield Finding(Reject.REPOST, f"of {_read_url(reposted)}")
+            yield Finding(PostReject.REPOST, f"of {_read_url(reposted)}")
             return
         parent, parent_id = canonical_url(status.get("_parent")), status.get("in_reply_to_id")
         if parent_id is not None and parent is None:
-            fields.note(Notice.UNNAMED_PARENT, f"in_reply_to_id {short_repr(parent_id)}")
+            fields.note(PostNotice.UNNAMED_PARENT, f"in_reply_to_id {short_repr(parent_id)}")
         if (visibility := status.get("visibility")) not in self.visibilities:
             fields.findings.clear()  # they would reveal the content
             yield from _report_hidden(url, status, visibility)
@@ -144,19 +145,19 @@ class MastodonSource(Pages):
             engagement=fields.engagement(COUNTS),
         )
         if status.get("sensitive") is True:
-            fields.note(Notice.LABELLED, "sensitive")
+            fields.note(PostNotice.LABELLED, "sensitive")
         if quoted:
             yield quoted
 
     def _read_exported(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed]:
         """Read a post of an account's export, in the vocabulary of ActivityPub."""
         if fields.text("type") == "Announce":
-            yield Finding(Reject.REPOST, f"of {short_repr(fields.record['object'])}")
+            yield Finding(PostReject.REPOST, f"of {short_repr(fields.record['object'])}")
             return
         note = fields.part("object")
         url = canonical_url(note.record.get("id")) or canonical_url(note.record.get("url"))
         if url is None:
-            yield self.reject(Reject.NO_URL, note.record, "id", "url")
+            yield self.reject(PostReject.NO_URL, note.record, "id", "url")
             return
         visibility = _read_visibility(note)
         parent = note.record.get("inReplyTo")
@@ -180,7 +181,7 @@ class MastodonSource(Pages):
             parent_url=None if parent is None else note.address("inReplyTo"),
         )
         if note.record.get("sensitive") is True:
-            fields.note(Notice.LABELLED, "sensitive")
+            fields.note(PostNotice.LABELLED, "sensitive")
 
 
 @register("mastodon_unlisted")
@@ -198,7 +199,7 @@ def _read_number(status: Any) -> str | None:
 
 def _report_hidden(url: str, status: Json, visibility: Any) -> Iterator[Parsed]:
     yield _make_empty_post(url, status, Missing.PROTECTED)
-    notice = Notice.UNLISTED if visibility == "unlisted" else Notice.HIDDEN_BY_AUTHOR
+    notice = PostNotice.UNLISTED if visibility == "unlisted" else PostNotice.HIDDEN_BY_AUTHOR
     yield Finding(notice, f"{short_repr(visibility)}: {url}")
 
 
@@ -304,7 +305,7 @@ def _read_images(fields: Fields) -> Iterator[PostImage]:
             yield PostImage(url=address, alt_text=media.text("description") or None)
         else:
             detail = f"media {short_repr(media.record.get('id'))}"
-            fields.note(Notice.IMAGE_WITHOUT_ADDRESS, detail)
+            fields.note(PostNotice.IMAGE_WITHOUT_ADDRESS, detail)
 
 
 @PLATFORMS.register("mastodon")

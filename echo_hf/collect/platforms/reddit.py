@@ -7,10 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from echo_hf.collect.fields import Fields, Json, Pages, plain_text, short_repr
-from echo_hf.collect.sources.base import Finding, Missing, Parsed, Post, PostImage, register
+from echo_hf.collect.sources.base import (
+    Finding,
+    Missing,
+    Parsed,
+    Post,
+    PostImage,
+    PostNotice,
+    PostReject,
+    register,
+)
 from echo_hf.collect.urls import Site, web_url
 from echo_hf.config.collection import SITES
-from echo_hf.reasons import Notice, Reject
 
 REDDIT_POST = re.compile(
     r"(?:/(?:r|u|user)/[\w.-]+)?/comments/([a-z0-9]{1,13})(?:/[^/]*(?:/([a-z0-9]{1,13}))?)?/?",
@@ -104,13 +112,13 @@ class RedditSource(Pages):
         if kind == "more":
             count, names = fields.count("count"), fields.texts("children")
             detail = f"{count or len(names)} below {short_repr(fields.text('parent_id'))}"
-            yield Finding(Notice.REPLIES_NOT_FETCHED, detail)
+            yield Finding(PostNotice.REPLIES_NOT_FETCHED, detail)
             yield from fields.findings
         elif kind in ("t1", "t3"):
             post = _make_post(kind, fields, keywords)
-            yield post or self.reject(Reject.NO_URL, record, "id", "link_id")
+            yield post or self.reject(PostReject.NO_URL, record, "id", "link_id")
         else:
-            yield self.reject(Reject.NOT_A_POST, record)
+            yield self.reject(PostReject.NOT_A_POST, record)
 
 
 def _find_more_replies(document: Any) -> list[Any] | None:
@@ -224,5 +232,5 @@ def _read_media(name: str, caption: str | None, metadata: Fields) -> PostImage |
         return None  # videos and animations
     url = media.part("s").link("u")
     if url is None:
-        metadata.note(Notice.IMAGE_WITHOUT_ADDRESS, short_repr(name))
+        metadata.note(PostNotice.IMAGE_WITHOUT_ADDRESS, short_repr(name))
     return PostImage(url=url, alt_text=caption or None) if url or caption else None

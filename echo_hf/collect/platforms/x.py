@@ -30,10 +30,18 @@ from echo_hf.collect.platforms.base import (
     read_key,
     read_posts,
 )
-from echo_hf.collect.sources.base import Finding, Missing, Parsed, Post, PostImage, register
+from echo_hf.collect.sources.base import (
+    Finding,
+    Missing,
+    Parsed,
+    Post,
+    PostImage,
+    PostNotice,
+    PostReject,
+    register,
+)
 from echo_hf.collect.urls import Site, platform_of, post_id_of
 from echo_hf.config.collection import SITES
-from echo_hf.reasons import Notice, Reject
 
 X_STATUS = re.compile(r"/(?:i/web|i|@?\w{1,50})/status(?:es)?/0*(\d{1,25})(?:/.*)?", re.ASCII)
 # Nearly all addresses are plain, and `urlsplit` costs more than the rest of a post.
@@ -145,15 +153,15 @@ class XSource(Pages):
                 by_type.setdefault(kind, reference)  # the first of each type counts
         url, text = x_status_url(record.get("id")), _read_text(fields)
         if "retweeted" in by_type:
-            yield Finding(Reject.REPOST, f"of {x_status_url(by_type['retweeted'].get('id'))}")
+            yield Finding(PostReject.REPOST, f"of {x_status_url(by_type['retweeted'].get('id'))}")
         elif url is None:
             # Posts of this API have no address: a record with one is of another format.
             is_other = "url" in record and "id" not in record
             detail = f"id is {short_repr(record.get('id'))}, expected {self.expected}"
-            reason = Reject.NOT_A_POST if is_other else Reject.NO_URL
+            reason = PostReject.NOT_A_POST if is_other else PostReject.NO_URL
             yield Finding(reason, f"{detail}: {short_repr(record)}")
         elif text is None and not OTHER_FORMAT_KEYS.isdisjoint(record):
-            yield self.reject(Reject.NOT_A_POST, record)
+            yield self.reject(PostReject.NOT_A_POST, record)
         else:
             queries = [] if record.get("_included") else _read_query(fields)
             yield Post(
@@ -176,7 +184,7 @@ class XSource(Pages):
     def _read_missing(self, error: Fields) -> Parsed:
         url = x_status_url(error.record.get("resource_id") or error.record.get("value"))
         if url is None:
-            return self.reject(Reject.NO_URL, error.record, "resource_id", "value")
+            return self.reject(PostReject.NO_URL, error.record, "resource_id", "value")
         text = " ".join(error.text(name) or "" for name in ("title", "detail", "type")).lower()
         matching = (missing for words, missing in CAUSES if words.search(text))
         return Post(url=url, platform="x", missing=next(matching, Missing.NOT_FOUND))
@@ -277,7 +285,7 @@ def _read_images(fields: Fields) -> list[PostImage]:
                 known_keys.add(as_name(media.record.get("media_key")))
     for key in attachments.texts("media_keys"):
         if key.startswith(PHOTO_KEY) and key not in known_keys:
-            fields.note(Notice.IMAGE_WITHOUT_ADDRESS, key)
+            fields.note(PostNotice.IMAGE_WITHOUT_ADDRESS, key)
     return images
 
 

@@ -12,10 +12,43 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from echo_hf._infra.registry import Registry
 from echo_hf.config.collection import PLATFORM_MODULES
-from echo_hf.reasons import Notice, Reason, Reject
+from echo_hf.reasons import NoticeReason, Reason, RejectReason
 
 if TYPE_CHECKING:
     from echo_hf.config.collection import SourceColumns
+
+
+class PostReject(RejectReason):
+    """Why a record is no post that goes on."""
+
+    NOT_JSON = "not_json", "the line or file is not valid JSON"
+    NOT_A_POST = "not_a_post", "the JSON is not a post in the source's format"
+    BROKEN_ROW = "broken_row", "the row of the table cannot be read; the detail has its line"
+    NO_URL = "no_url", "the post has no usable address"
+    OTHER_PLATFORM = "other_platform", "it names X as its platform, and its address is elsewhere"
+    SUPERSEDED = "superseded", "another record of the post has a newer text; the detail names it"
+    REPOST = "repost", "a pure repost: the original post stands for it"
+
+
+class PostNotice(NoticeReason):
+    """Notices about a post, or about its record."""
+
+    FORGOTTEN = "forgotten", "a post whose removal was asked for; nothing of it is taken in"
+    FORGOTTEN_LINK = "forgotten_link", "it answers or quotes a forgotten post, named by a hash"
+    BAD_TIMESTAMP = "bad_timestamp", "the date cannot be read; the post stays without one"
+    BAD_FIELD = "bad_field", "a field has a value of the wrong kind; what can be read of it is kept"
+    UNKNOWN_FIELD = "unknown_field", "a field that the format does not have"
+    CUT_NOTE = "cut_note", "the note of an answer is too long: its end is left out, the rest counts"
+    BROKEN_IMAGE = "broken_picture", "the image cannot be decoded"
+    IMAGE_NOT_FOUND = "picture_not_found", "the image file does not exist"
+    IMAGE_WITHOUT_ADDRESS = "picture_without_address", "an image is named, but not where it is"
+    REPLIES_NOT_FETCHED = "replies_not_fetched", "the answer lacks replies that it says there are"
+    UNNAMED_PARENT = "unnamed_parent", "it answers a post that only its reply tree names"
+    UNLISTED = "unlisted", "kept out of searches by its author: its address alone is taken in"
+    HIDDEN_BY_AUTHOR = "hidden_by_author", "hidden from the public: its address alone is taken in"
+    LABELLED = "labelled", "the platform or the author put labels on the post; the detail has them"
+    CLAIMED_TIME = "claimed_time", "its author dates it after the platform, whose time is taken"
+    IMAGE_OUTSIDE = "picture_outside", "the image's path leaves the folder of the posts"
 
 
 class Missing(Reason):
@@ -74,11 +107,11 @@ class Finding:
     """A problem with a record, or with a part of it.
 
     Attributes:
-        reason: A `Reject` when no post comes of it, a `Notice` when one does.
+        reason: A `PostReject` when no post comes of it, a `PostNotice` when one does.
         detail: What a person needs to see the cause.
     """
 
-    reason: Reject | Notice
+    reason: PostReject | PostNotice
     detail: str
 
 

@@ -48,6 +48,8 @@ from echo_hf.collect.sources.base import (
     Parsed,
     Post,
     PostImage,
+    PostNotice,
+    PostReject,
     number_lines,
     register,
     split_json,
@@ -55,7 +57,6 @@ from echo_hf.collect.sources.base import (
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.config.collection import SECONDS_PER_UNIT, SourceColumns
 from echo_hf.errors import ConfigError, SourceError, unknown
-from echo_hf.reasons import Notice, Reject
 from echo_hf.tables import POSTS
 
 POST_FIELDS = frozenset(POSTS.columns) - {"relevance"} | {"edited"}
@@ -81,11 +82,13 @@ class JsonLinesSource:
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         """Yield the post of a line, and the problems with it."""
         if not isinstance(record, dict):
-            yield Finding(Reject.NOT_A_POST, f"{type(record).__name__}, expected an object")
+            yield Finding(PostReject.NOT_A_POST, f"{type(record).__name__}, expected an object")
             return
         url = canonical_url(given_url := record.get("url"), fragment=True)
         if url is None:
-            yield Finding(Reject.NO_URL, f"url is {short_repr(given_url)}, expected a web address")
+            yield Finding(
+                PostReject.NO_URL, f"url is {short_repr(given_url)}, expected a web address"
+            )
             return
         fields = Fields(record)
         fields.note_unknown(POST_FIELDS)
@@ -155,9 +158,9 @@ class TableFileSource:
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         row = record.get("row") if isinstance(record, dict) else None
         if isinstance(record, dict) and BROKEN_ROW_KEY in record:
-            yield Finding(Reject.BROKEN_ROW, str(record[BROKEN_ROW_KEY]))
+            yield Finding(PostReject.BROKEN_ROW, str(record[BROKEN_ROW_KEY]))
         elif not isinstance(row, dict):
-            yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a row of a table")
+            yield Finding(PostReject.NOT_A_POST, f"{short_repr(record)}, expected a row of a table")
         else:
             findings: list[Finding] = []
             line = _make_line(row, record.get("read", {}), findings)
@@ -402,7 +405,7 @@ def _parse_moment(name: str, value: Any, options: Json, findings: list[Finding])
     except (ValueError, TypeError, OverflowError, re.error):
         pass
     detail = f"{name} is {short_repr(value)}, expected {expected}"
-    findings.append(Finding(Notice.BAD_TIMESTAMP, detail))
+    findings.append(Finding(PostNotice.BAD_TIMESTAMP, detail))
     return None
 
 

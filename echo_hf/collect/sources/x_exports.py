@@ -10,9 +10,17 @@ from typing import Any
 
 from echo_hf.collect.fields import Fields, Json, Lines, Pages, plain_text
 from echo_hf.collect.platforms.x import x_status_url
-from echo_hf.collect.sources.base import Finding, Missing, Parsed, Post, PostImage, register
+from echo_hf.collect.sources.base import (
+    Finding,
+    Missing,
+    Parsed,
+    Post,
+    PostImage,
+    PostNotice,
+    PostReject,
+    register,
+)
 from echo_hf.collect.urls import canonical_url
-from echo_hf.reasons import Notice, Reject
 
 SNSCRAPE_ENGAGEMENT_FIELDS = {
     "likes": "likeCount",
@@ -52,12 +60,12 @@ class SnscrapeSource(Lines):
         ]
         url = _read_snscrape_url(record)
         if not SNSCRAPE_KEYS & keys and not (ID_KEYS & keys and keys <= BARE_KEYS):
-            yield self.reject(Reject.NOT_A_POST, record)
+            yield self.reject(PostReject.NOT_A_POST, record)
             return
         if url is None:
-            yield self.reject(Reject.NO_URL, record, "id", "url")
+            yield self.reject(PostReject.NO_URL, record, "id", "url")
         elif isinstance(record.get("retweetedTweet"), dict):
-            yield Finding(Reject.REPOST, f"of {_read_snscrape_url(record['retweetedTweet'])}")
+            yield Finding(PostReject.REPOST, f"of {_read_snscrape_url(record['retweetedTweet'])}")
         else:
             quoted = fields.part("quotedTweet").record
             parent_id = record.get("inReplyToTweetIdStr") or record.get("inReplyToTweetId")
@@ -136,11 +144,11 @@ class XArchiveSource(Pages):
         record = fields.record
         text, url = fields.text("full_text"), x_status_url(record.get("id_str") or record.get("id"))
         if text is None:
-            yield self.reject(Reject.NOT_A_POST, record)
+            yield self.reject(PostReject.NOT_A_POST, record)
         elif url is None:
-            yield self.reject(Reject.NO_URL, record, "id_str", "id")
+            yield self.reject(PostReject.NO_URL, record, "id_str", "id")
         elif reposted := REPOST_BEGINNING.match(text):
-            yield Finding(Reject.REPOST, f"of a post by {reposted[1]}")
+            yield Finding(PostReject.REPOST, f"of a post by {reposted[1]}")
         else:
             parent_id = record.get("in_reply_to_status_id_str")
             parent = x_status_url(parent_id)
@@ -178,7 +186,9 @@ def _read_archive_time(fields: Fields) -> datetime.datetime | None:
             return None
         return datetime.datetime.strptime(created, TIME_FORMAT).astimezone(datetime.UTC)
     except (ValueError, OverflowError):
-        fields.note_bad("created_at", created, f"a time as {TIME_FORMAT!r}", Notice.BAD_TIMESTAMP)
+        fields.note_bad(
+            "created_at", created, f"a time as {TIME_FORMAT!r}", PostNotice.BAD_TIMESTAMP
+        )
         return None
 
 

@@ -29,8 +29,7 @@ from echo_hf.collect.platforms.base import (
     Tariff,
     UnanswerableError,
 )
-from echo_hf.collect.sources.base import Finding, Parsed, Post, split_json
-from echo_hf.reasons import Reject
+from echo_hf.collect.sources.base import Finding, Parsed, Post, PostReject, split_json
 from tests.collect.loopback import Loopback, answer
 
 NAME = "simulated"
@@ -231,14 +230,14 @@ class SimulatedSource:
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         if not isinstance(record, dict) or "id" not in record:
-            yield Finding(Reject.NOT_A_POST, "no id")
+            yield Finding(PostReject.NOT_A_POST, "no id")
             return
         url = f"{self.host}/{record['id']}"
         if record.get("gone"):
             yield Post(url, record["id"], self.name, missing="deleted")
             return
         if "text" not in record:
-            yield Finding(Reject.NOT_A_POST, "not text")
+            yield Finding(PostReject.NOT_A_POST, "not text")
             return
         written, edited = (
             moment and datetime.datetime.fromisoformat(moment)

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import SOURCES as REGISTRY
-from echo_hf.collect.sources.base import split_json
+from echo_hf.collect.sources.base import PostNotice, PostReject, split_json
 from echo_hf.config.collection import SourceColumns
 from echo_hf.config.sections import PostsSource
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import Notice, Reject
 from tests.collect.hostile_posts import FORMS, Said
 
 BUNDLED = {"quickstart"}  # reads our own format, and no other file
@@ -95,7 +94,7 @@ def test_no_record_breaks_a_source_and_none_is_lost(
             for image in row["pictures"]:
                 assert (image["url"] or "http").startswith("http")
         else:
-            assert row["_reason"] in [*Reject, *Notice]
+            assert row["_reason"] in [*PostReject, *PostNotice]
             assert row["_detail"]
 
 

@@ -11,9 +11,8 @@ from urllib.parse import quote
 from urllib.request import urlopen
 
 from echo_hf.collect.platforms.base import Page, Question, Tariff
-from echo_hf.collect.sources.base import Finding, Parsed, Post, split_json
+from echo_hf.collect.sources.base import Finding, Parsed, Post, PostReject, split_json
 from echo_hf.collect.urls import Site
-from echo_hf.reasons import Reject
 
 SITE = Site(
     platform="lantern",
@@ -32,7 +31,9 @@ class LanternSource:
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         if not isinstance(record, dict) or not isinstance(record.get("number"), int):
-            yield Finding(Reject.NOT_A_POST, f"expected a post with its number, got {record!r:.80}")
+            yield Finding(
+                PostReject.NOT_A_POST, f"expected a post with its number, got {record!r:.80}"
+            )
             return
         yield Post(
             f"https://lantern.example/post-{record['number']}",
