@@ -31,9 +31,7 @@ class LanternSource:
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         if not isinstance(record, dict) or not isinstance(record.get("number"), int):
-            yield Finding(
-                PostReject.NOT_A_POST, f"expected a post with its number, got {record!r:.80}"
-            )
+            yield Finding(PostReject.NOT_A_POST, f"expected a number, got {record!r:.80}")
             return
         yield Post(
             f"https://lantern.example/post-{record['number']}",
