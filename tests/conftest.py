@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, settings
 
 from echo_hf.collect.sources.base import SOURCES
 from echo_hf.config.collection import PLATFORMS, SITES
+from echo_hf.config.rubrics import RUBRICS
+from echo_hf.config.sections import STAGES
 from echo_hf.curate.privacy import KEY_VARIABLE
 from echo_hf.engines.base import ENGINES
 from echo_hf.metrics.base import METRICS
@@ -91,7 +93,7 @@ def ray_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
-    every = (ENGINES, SYSTEMS, SOURCES, PLATFORMS, SITES, METRICS)
+    every = (ENGINES, SYSTEMS, SOURCES, PLATFORMS, SITES, METRICS, RUBRICS, STAGES)
     before = [dict(one.entries) for one in every]
     yield
     for one, entries in zip(every, before, strict=True):

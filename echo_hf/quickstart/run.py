@@ -25,7 +25,7 @@ from rich.tree import Tree
 from echo_hf._infra.console import SEE_MORE, say
 from echo_hf._infra.text import clean
 from echo_hf.config.runs import find_runs_folder, relative_to_cwd
-from echo_hf.config.sections import BUILT_IN_STAGES
+from echo_hf.config.sections import BUILT_IN_STAGES, STAGES
 from echo_hf.config.systems import shipped_config
 from echo_hf.judging.board import show_scores, show_win_rates
 from echo_hf.pipeline.progress import LOG_FILE, ProgressListener
@@ -189,6 +189,7 @@ def _compute_state(run: Path) -> str:
 
 def _show_stages(screen: ConsoleProgress, run: Path) -> None:
     for name in BUILT_IN_STAGES:
+        STAGES.find(name)  # its module says what its reasons mean
         folder, stats = run / "stages" / name, _read_stats(run, name)
         stats["fill"] = SimpleNamespace(**stats["fill"])
         parts = ("rejects", "quarantine", "notices")

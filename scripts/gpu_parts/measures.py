@@ -33,13 +33,10 @@ from echo_hf.engines.memory import estimate_memory, gib, measure_gpu_memory
 from echo_hf.engines.vllm import VllmEngine, make_sampling, render_conversation
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.judging.rate import Rate, load_judge_images, select_outputs
-from echo_hf.metrics import InputCache, color_shift, structure_distance
-from echo_hf.metrics.result import check_extra
+from echo_hf.metrics import InputCache, color_shift, registered, structure_distance
 from echo_hf.metrics.structure_distance import (
     BATCH_SIZE,
-    EXTRA,
     LAYER,
-    PACKAGES,
     SIZE,
     VitOptions,
     load_vit,
@@ -399,7 +396,7 @@ def _rate(step: Callable[[Item], object], items: Sequence[Item], seconds: float)
 
 def metrics(given: Given) -> Iterator[Row]:
     """The metrics that look at pixels: one on a GPU, one on the processor."""
-    check_extra("structure_distance", EXTRA, PACKAGES)
+    registered()["structure_distance"].check_installed()
     folder = str(given.folder / "dino")
     write_model(Path(folder))
     side, many = (TINY_SIDE, BATCH_SIZE) if given.tiny else (SIDE, 2 * BATCH_SIZE)
