@@ -286,7 +286,8 @@ def test_without_the_packages_a_release_loads_and_the_run_says_what_is_missing(
     (sample,) = load_dataset(str(work.release), "text_to_image", split="test")
     assert sample["lantern_first"] == "a"
     differences = work.read("diff", str(work.release), str(work.release), plugins=False)
-    assert not differences.get("changed")
+    kinds = ("equal", "added", "removed", "changed")
+    assert [differences[kind] for kind in kinds] == [1, [], [], []]
     message = work.run("score", "config.yaml", plugins=False, status=2)
     assert "module 'sharpness_metric' cannot be imported" in message
     assert len(message.strip().splitlines()) == 1

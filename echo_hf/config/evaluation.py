@@ -42,6 +42,7 @@ from echo_hf.config.checks import (
 )
 from echo_hf.config.rubrics import (
     OVERALL,
+    RESERVED,
     RUBRICS,
     TEXT_RENDERING,
     Rubric,
@@ -276,8 +277,8 @@ class JudgeConfig(Section):
         stands_for: The paper's judge that it is, or stands in for.
         note: What is as published, and what is not.
         engine: Who answers: a kind of engine and its options, as under `engines`.
-        rubrics: What it rates by: `overall`, `text_rendering`, `reference`, or another rubric of
-            the config or of a plug-in.
+        rubrics: What it rates by: `overall`, by which systems are compared, and other rubrics of
+            echo-hf, of the config, or of plug-ins; `echo-hf plugins -v` lists them.
         text_samples: What it rates by `text_rendering`: `applicable`, the samples that somebody
             said have text to render, or those of `text_to_image` while nobody was asked;
             `text_to_image`, that split; or `all`.
@@ -394,8 +395,8 @@ class MetricsOptions(RootModel[Mapping[str, SerializeAsAny[BaseModel]]]):
                 raise ValueError(unknown("metric", name, METRICS.list_names()))
             own_class: type[BaseModel] = METRICS.find(name).Options
             try:
-                given = {} if names[name] is None else names[name]
-                options[name] = own_class.model_validate(given)
+                section = {} if names[name] is None else names[name]
+                options[name] = own_class.model_validate(section)
             except ValidationError as error:
                 raise ValueError(first_error(error, f"metrics.{name}", own_class)) from None
         return options
@@ -420,8 +421,6 @@ class MetricsOptions(RootModel[Mapping[str, SerializeAsAny[BaseModel]]]):
 
 MODULE = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
 ModuleRule = match_pattern(MODULE, "the name of a module that can be imported, such as my_metrics")
-
-
 Modules = Annotated[tuple[Annotated[Words, ModuleRule], ...], AfterValidator(check_unequal)]
 
 
@@ -512,8 +511,8 @@ class EvaluationBase(Section):
     @model_validator(mode="after")
     def _check_rubrics(self) -> Self:
         if self.rubrics:
-            figures = {"win_rate", "human_corrected", "bradley_terry", *METRICS.list_names()}
-            check_distinct(self.rubrics, sorted(figures.union(RUBRICS.list_names())))
+            reserved = RESERVED.union(METRICS.list_names(), RUBRICS.list_names())
+            check_distinct(self.rubrics, sorted(reserved))
         for judge in self.judges:
             for name in judge.rubrics:
                 if name not in (OVERALL, TEXT_RENDERING):  # which each config has

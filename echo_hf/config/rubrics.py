@@ -35,6 +35,9 @@ FORM_PLACEHOLDER = "$form"
 MAX_PROMPT_CHARACTERS = 100_000
 FRONT_MATTER = re.compile(r"---[^\S\n]*\n(.*?)^---[^\S\n]*$\n?(.*)", re.DOTALL | re.MULTILINE)
 NameRule = match_pattern("[a-z][a-z0-9_]{0,79}", "a name of lower-case letters, digits and '_'")
+# Other figures stand beside those of metrics and rubrics under these names, and so do columns.
+FIGURES = ("win_rate", "win_rate_human_corrected", "human_corrected", "bradley_terry")
+RESERVED = frozenset({*FIGURES, "sample_id", "metric", "applies", "rationale", "outcome"})
 OVERALL, TEXT_RENDERING = "overall", "text_rendering"
 PUBLISHED_SCALE = (1.0, 10.0)
 AnswerKind = Literal["rating", "yes_no"]

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from echo_hf._infra.registry import Requirements
 from echo_hf.config.evaluation import METRICS, MetricOptions
+from echo_hf.config.rubrics import RESERVED
 from echo_hf.errors import ConfigError, MissingExtraError, unknown
 from echo_hf.metrics.image_features import (
     InputCache,
@@ -34,8 +35,6 @@ MetricT = TypeVar("MetricT", bound="type[Metric]")
 ARROWS = {"higher": "↑", "lower": "↓"}  # is better
 NAME = re.compile(r"[a-z][a-z0-9_]{0,79}")
 # Figures that are no metrics stand beside them under these names, and so do these columns.
-FIGURES = ("win_rate", "win_rate_human_corrected", "human_corrected", "bradley_terry")
-RESERVED = frozenset({*FIGURES, "sample_id", "metric", "applies", "rationale", "outcome"})
 LOWER_IS_BETTER = "lower is better"
 
 
@@ -121,11 +120,11 @@ class Metric:
         """
         function = type(self).function
         if function is None:
-            raise NotImplementedError
+            raise TypeError(f"metric {self.name!r} has neither a measure nor a function")
         shared = {"n_boot": self.n_boot, "seed": self.seed, "cache": self._cache}
-        given = {**dict(context["options"]), "protocol": context["protocol"], **shared}
-        taken = inspect.signature(function).parameters
-        return function(*columns, **{name: given[name] for name in given if name in taken})
+        options = {**dict(context["options"]), "protocol": context["protocol"], **shared}
+        accepted = inspect.signature(function).parameters.keys() & options
+        return function(*columns, **{name: options[name] for name in accepted})
 
     @classmethod
     def check_installed(cls) -> None:
@@ -150,11 +149,11 @@ def register(metric: MetricT) -> MetricT:
     Raises:
         ConfigError: It is no such class, or one of its attributes is not what it should be.
     """
-    known = METRICS.entries.get(getattr(metric, "name", ""), (metric, None))[0]
+    first = METRICS.entries.get(getattr(metric, "name", ""), (metric, None))[0]
     _check_metric(metric)
-    if (known.__module__, known.__qualname__) != (metric.__module__, metric.__qualname__):
+    if (first.__module__, first.__qualname__) != (metric.__module__, metric.__qualname__):
         raise ConfigError(
-            f"metric {metric.name!r} is defined by {known.__module__!r} and {metric.__module__!r}: "
+            f"metric {metric.name!r} is defined by {first.__module__!r} and {metric.__module__!r}: "
             "expected one of each name; rename one, or leave its package out"
         )
     metric.title = metric.title or metric.name.replace("_", " ").capitalize()

@@ -13,10 +13,11 @@ from uuid import uuid4
 
 from echo_hf._infra.atomic import write_json
 from echo_hf.config.checks import ModelIdentity
+from echo_hf.config.rubrics import FIGURES
 from echo_hf.hub.manifest import SPLIT, get_version
 from echo_hf.hub.run_tables import ResultRow
 from echo_hf.judging.rate import adapt_rubric, fill_rubric_prompt
-from echo_hf.metrics.base import FIGURES, find_metric, get_better
+from echo_hf.metrics.base import find_metric, get_better
 from echo_hf.report.export import FORMATS, ExportedRun, slug
 from echo_hf.report.markup import titled
 from echo_hf.scores.rating_table import RUBRIC

@@ -117,6 +117,7 @@ def test_a_prompt_file_takes_the_same_front_matter(tmp_path: Path) -> None:
         ("name: fingers", "name: ../fingers", "name is '../fingers': expected a name of"),
         ("name: fingers", "name: overall", "the name 'overall' is taken"),
         ("name: fingers", "name: color_shift", "the name 'color_shift' is taken"),
+        ("name: fingers", "name: rationale", "the name 'rationale' is taken"),
         (FINGERS.rpartition("---\n")[2], " ", "instructions is ' '"),
     ],
 )

@@ -36,11 +36,15 @@ def script(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.fixture
 def script_alone(script: Script) -> Script:
-    """The same; a script that forks has a process of its own, without the threads of tests."""
+    """The same; one that forks, or lists all that is registered, has a process of its own.
+
+    It has neither the threads of tests, nor what they registered.
+    """
 
     def run(name: str, *options: str) -> tuple[object, str]:
         path = SCRIPTS / name
-        if "forked(" not in path.read_text("utf-8"):
+        text = path.read_text("utf-8")
+        if "forked(" not in text and "list_enums(" not in text:
             return script(name, *options)
         command = [sys.executable, str(path), *options]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
