@@ -472,7 +472,7 @@ CERTIFICATES = List(
         "model": STRING,
         "prompt_digest": STRING,
         **dict.fromkeys(("sensitivity", "specificity", "j", "low", "high"), FLOAT),
-        **dict.fromkeys(("p", "p_adjusted"), FLOAT),
+        **dict.fromkeys(("p", "p_adjusted", "design_effect"), FLOAT),
         **dict.fromkeys(("caught", "complaints", "passed", "praise"), INTEGER),
         **dict.fromkeys(("complaint_threads", "praise_threads", "needed"), INTEGER),
         **dict.fromkeys(("unanswered", "not_fitting"), INTEGER),

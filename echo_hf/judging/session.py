@@ -191,6 +191,12 @@ class JudgingSession:
 
     def ask(self, question: JudgeTask) -> JudgeRows:
         """Ask a judge what is not stored, and read all answers."""
+        result, stopped = self.fill(question)
+        filled = result.stats.fill
+        return self.build_judged_table(question, arrow_rows(result.dataset), filled, stopped)
+
+    def fill(self, question: JudgeTask) -> tuple[StageResult, str | None]:
+        """Ask what is not stored; return all answers, and why asking stopped if it did."""
         engine, label = self.engine(question.judge), question.label
         stage, rows, filled, stopped = question.stage, question.rows, FillStats(), None
         request_plan = plan_requests(stage, rows, engine, self.store, again=self.again)
@@ -221,7 +227,7 @@ class JudgingSession:
         result.stats.seconds += filled.seconds
         logger.info("judge %s", result.stats, extra=ALREADY_REPORTED)
         self.watch.report_result(result)
-        return self.build_judged_table(question, arrow_rows(result.dataset), filled, stopped)
+        return result, stopped
 
     def build_judged_table(
         self, question: JudgeTask, rows: pa.Table, filled: FillStats, stopped: str | None

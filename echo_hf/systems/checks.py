@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import pyarrow as pa
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from echo_hf._infra.atomic import replace_file
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf.config.checks import ModelIdentity, Statement, Words, first_error
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.config.rubrics import (
@@ -24,6 +25,7 @@ from echo_hf.config.rubrics import (
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.prompts import fill_prompt
+from echo_hf.scores.certificate import Certificate
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import CHECKS
@@ -34,6 +36,12 @@ QUESTION, COUNTS_AS_YES = "Question:", "Counts as yes:"  # begin lines of a chec
 CheckStatus = Literal["proposed", "kept", "fell", "retired", "withdrawn", "replaced"]
 ACTIVE: frozenset[CheckStatus] = frozenset({"proposed", "kept", "fell"})
 MAX_INSTRUCTIONS = 20_000
+COMPUTED = frozenset(
+    {
+        *("sensitivity", "specificity", "j", "p", "caught", "complaints", "passed", "praise"),
+        *("complaint_threads", "praise_threads", "design_effect", "needed", "reason"),
+    }
+)
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 
@@ -72,15 +80,29 @@ class CheckCertificate(CheckModel):
     praise: Count = 0
     complaint_threads: Count = 0
     praise_threads: Count = 0
+    design_effect: Annotated[float, Field(ge=1)] = 1.0
     needed: Count | None = None
     unanswered: Count = 0
     not_fitting: Count = 0
     kept: bool = False
-    reason: str | None = None
+    reason: Unscored | None = None
+
+    @classmethod
+    def from_certificate(cls, certificate: Certificate, **fields: Any) -> Self:
+        """Make a row of what was computed, with who answered."""
+        low, high = certificate.interval or (None, None)
+        computed = {name: value for name, value in vars(certificate).items() if name in COMPUTED}
+        return cls(**computed, low=low, high=high, **fields)
 
     @property
     def interval(self) -> tuple[float, float] | None:
         return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate as rates of failures are corrected by it."""
+        computed = {name: getattr(self, name) for name in COMPUTED}
+        return Certificate(**computed, interval=self.interval, definition={})
 
 
 class Check(CheckModel):
