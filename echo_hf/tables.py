@@ -465,6 +465,70 @@ HUMAN = Table(
     },
 )
 
+EVIDENCE = List({"sample_id": STRING, "thread": INTEGER, "label": STRING, "part": STRING})
+CERTIFICATES = List(
+    {
+        "judge": STRING,
+        "model": STRING,
+        "prompt_digest": STRING,
+        **dict.fromkeys(("sensitivity", "specificity", "j", "low", "high"), FLOAT),
+        **dict.fromkeys(("p", "p_adjusted"), FLOAT),
+        **dict.fromkeys(("caught", "complaints", "passed", "praise"), INTEGER),
+        **dict.fromkeys(("complaint_threads", "praise_threads", "needed"), INTEGER),
+        **dict.fromkeys(("unanswered", "not_fitting"), INTEGER),
+        "kept": BOOLEAN,
+        "reason": STRING,
+    }
+)
+CHECKS = Table(
+    "checks",
+    "one version of a yes/no question that people's complaints became",
+    ("name", "version"),
+    {
+        "name": Column(STRING, "its name; ratings have it as NAME@VERSION"),
+        "version": Column(INTEGER, "from 1; an edit makes a new one"),
+        "title": Column(STRING, "what people call the failure"),
+        "question": Column(STRING, "the question about an output and its inputs"),
+        "counts_as_yes": Column(STRING, "what counts as yes, which is a failure"),
+        "fits": Column(STRING, "which samples it fits; null for all"),
+        "instructions": Column(STRING, "what a judge is told"),
+        "origin": Column(STRING, "model, or person for an edit"),
+        "keywords": Column(STRINGS, "what the comments of its group name, the most frequent first"),
+        "evidence": Column(
+            EVIDENCE,
+            "the samples with complaints and praise: thread, a number that those of a thread "
+            "share; label, complaint or praise; part, writing for what the question was written "
+            "from, and proof for what it was tried on",
+        ),
+        "certificates": Column(
+            CERTIFICATES,
+            "by judge, and of the vote: share of complained-about outputs that got yes "
+            "(sensitivity) and of praised ones that got no (specificity); their sum less 1 (j) "
+            "with its interval (low, high); p of the exchange of threads, and after all checks "
+            "are counted (p_adjusted); outputs and threads; how many more threads of each kind "
+            "it would take (needed)",
+        ),
+        "status": Column(STRING, "proposed, kept, fell, retired, withdrawn or replaced"),
+        "reason": Column(STRING, "why it is no longer asked"),
+        "day": Column(STRING, "of the newest post when it was written or decided on"),
+        "provenance": Column(STRING, "JSON: what wrote it"),
+    },
+)
+
+LABELS = Table(
+    "labels",
+    "one person's answer to a check about one system's output",
+    ("sample_id", "system", "check", "rater"),
+    {
+        "sample_id": Column(STRING, "the sample"),
+        "system": Column(STRING, "the system"),
+        "check": Column(STRING, "the check as NAME@VERSION"),
+        "rater": Column(STRING, "pseudonym of the person"),
+        "answer": Column(STRING, "yes, no or unclear"),
+        "output_sha256": Column(STRING, "digest of the image that the person saw"),
+    },
+)
+
 RESULTS = Table(
     "results",
     "one figure of one system",
@@ -504,7 +568,10 @@ RESPONSES = Table(
 )
 
 _SAMPLE_TABLES = (POSTS, THREADS, SAMPLES)
-_RESULT_TABLES = (OUTPUTS, RATINGS, COMPARISONS, APPLICABILITY, HUMAN, RESULTS)
+_RESULT_TABLES = (
+    *(OUTPUTS, RATINGS, COMPARISONS, APPLICABILITY, HUMAN),
+    *(CHECKS, LABELS, RESULTS),
+)
 TABLES: Mapping[str, Table] = {
     table.name: table for table in (*_SAMPLE_TABLES, *_RESULT_TABLES, RESPONSES)
 }

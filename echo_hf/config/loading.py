@@ -16,6 +16,7 @@ from echo_hf.config.plugins import load_plugins
 from echo_hf.config.runs import EXAMPLE_CONFIG, find_config_file
 from echo_hf.config.sections import (
     DEFAULT_ENGINE,
+    ChecksOptions,
     ModelStageOptions,
     PostsSource,
     ReleaseOptions,
@@ -44,6 +45,8 @@ class Config(EvaluationBase):
             card repeats it. Without it, samples from there are published without posted content.
         schedule: What the loop that keeps it current may do; null where none does.
         shard: Which part of a benchmark this is; null for a whole one.
+        checks: How complaints become questions to judges, which `update` and the loop then keep up;
+            null where only `echo-hf checks` does so.
         paper: Says that this config reproduces the paper, and where it differs; null for one that
             does not.
     """
@@ -58,6 +61,7 @@ class Config(EvaluationBase):
     schedule: ScheduleOptions | None = None
     shard: Shard | None = None
     paper: PaperOptions | None = None
+    checks: ChecksOptions | None = None
 
 
 def load_config(config: Config | Path | str) -> Config:

@@ -512,6 +512,22 @@ class ScheduleOptions(Section):
     allow_unscreened: bool = False
 
 
+class ChecksOptions(Section):
+    """Options of `echo-hf checks`, which turns complaints into questions to judges.
+
+    Attributes:
+        engine: Who writes a question: the name of an engine; null for the one that the stage
+            `feedback` asks.
+        judges: Who answers them: names of judges of the config; empty for all.
+        window_days: A check whose complaint nobody made in so many days before the newest post is
+            retired.
+    """
+
+    engine: Name | None = None
+    judges: tuple[Name, ...] = ()
+    window_days: Annotated[StrictInt, Field(ge=1, le=36_500)] = 180
+
+
 FormName = Literal["llama_guard", "moderation", "instructed"]
 ENDPOINT_KIND = "moderation"
 LLAMA_GUARD = re.compile(r"llama[-_. ]?guard(?:[-_. ]?(?P<generation>[0-9]+))?", re.IGNORECASE)

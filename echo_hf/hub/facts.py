@@ -109,6 +109,7 @@ _ABOUT = {
     "ratings": "what judges said about the outputs",
     "comparisons": "what judges chose between two outputs",
     "applicability": "which specialised metrics fit which benchmark sample",
+    "checks": "questions that people's complaints became, and what proves them",
     "results": "the figures of each system",
     "responses": "the answers of the models that made the samples, to build them again without a "
     "model",

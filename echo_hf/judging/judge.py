@@ -186,7 +186,7 @@ def judge(
 ) -> JudgingResult:
     """Let judges rate the outputs of a run; stored answers are not asked for again."""
     run = EvaluationRun.from_config(config, runs)
-    config = run.config
+    config = run.asked_config
     chosen = choose_judges(config, judges)
     for name in rubrics or ():
         config.find_rubric(name, "--rubric")
@@ -258,7 +258,7 @@ def judge_applicability(
 ) -> JudgingResult:
     """Ask a model which specialized metrics fit the samples of a benchmark."""
     run = EvaluationRun.from_config(config, runs)
-    config, options = run.config, run.config.applicability
+    config, options = run.asked_config, run.config.applicability
     if options is None:
         raise ConfigError(
             f"config {config.name!r} does not say who is asked which metrics fit: add, for "

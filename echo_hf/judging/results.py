@@ -30,12 +30,13 @@ from echo_hf.scores.sequential import Decisions
 from echo_hf.scores.tiers import SamplesNeeded, Tiers
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import BoardRow, WinRate, make_board
+from echo_hf.systems.checks import CheckCertificate
 from echo_hf.systems.run_tables import ApplicabilitySource
 
 ReasonCounts = Mapping[str, int]
 FailedAudits = Mapping[str, tuple[str, ...]]
 FiguresT = TypeVar("FiguresT", bound=BaseModel)
-METRIC_NAME = r"^\w{1,80}$"  # a metric's name is the name of a file
+METRIC_NAME = r"^\w{1,80}(@\d{1,6})?$"  # a metric's name is the name of a file
 
 
 class FigureModel(BaseModel):
@@ -146,12 +147,45 @@ class SavedHumanCorrected(FigureModel):
     result: Annotated[HumanCorrected, PlainSerializer(HumanCorrected.as_json)] | None = None
 
 
+class SavedCheck(FigureModel):
+    """A check as it was when a run was scored."""
+
+    check: Annotated[str, Field(pattern=METRIC_NAME)]
+    title: str
+    question: str
+    fits: str | None = None
+    status: str
+    reason: str | None = None
+    keywords: tuple[str, ...] = ()
+    certificates: tuple[CheckCertificate, ...] = ()
+
+
+class SavedFailureRate(FigureModel):
+    """How often a system's outputs fail by a check; `measurer` is a judge, or the vote of all.
+
+    `raw` is the share of yes, `value` what is left when the check's mistakes are taken out:
+    `corrected` by its certificate, or `prediction_powered` or `exact` by people's labels.
+    """
+
+    check: Annotated[str, Field(pattern=METRIC_NAME)]
+    system: str
+    measurer: str | None = None
+    raw: float | None = None
+    value: float | None = None
+    interval: Interval | None = None
+    method: str | None = None
+    outputs: int = 0
+    labels: int = 0
+    reason: str | None = None
+
+
 class SavedSplit(FigureModel):
     samples: int
     win_rate: SavedWinRates | None = None
     metrics: tuple[SavedMetric, ...] = ()
     pairwise: PairwiseAgreement | None = None
     by_people: SavedHumanCorrected | None = None
+    checks: tuple[SavedFailureRate, ...] = ()
 
 
 class SavedIdentity(FigureModel):
@@ -174,6 +208,7 @@ class SavedResults(FigureModel, ReleasedResults):
     applicability: ApplicabilitySource | None = None
     trust: tuple[SavedTrustLine, ...] = ()
     judge_drift: Mapping[str, Mapping[str, Any]] = {}
+    checks: tuple[SavedCheck, ...] = ()
     results: tuple[ResultRow, ...] = ()
     details: Mapping[str, SavedSplit]
 

@@ -173,7 +173,7 @@ def score(
 ) -> Scores:
     """Compute all figures of a run, and write them to its `results.json`."""
     run = EvaluationRun.from_config(config, runs, protocol=protocol)
-    config, folder, benchmark = run.config, run.folder, run.benchmark
+    config, folder, benchmark = run.asked_config, run.folder, run.benchmark
     tables, failed = run.read_tables(), read_failures(folder.root)
     models = read_models(config, tables)
     folder.log_entry()

@@ -25,6 +25,7 @@ from echo_hf.systems.benchmark import (
     load_evaluation,
     read_states,
 )
+from echo_hf.systems.checks import Check, add_checks, read_checks
 from echo_hf.systems.run_tables import (
     SCORED_TABLES,
     ApplicabilitySource,
@@ -33,7 +34,7 @@ from echo_hf.systems.run_tables import (
     read_run,
     read_table,
 )
-from echo_hf.tables import OUTPUTS
+from echo_hf.tables import CHECKS, OUTPUTS
 
 
 class EvaluationRun:
@@ -156,12 +157,22 @@ class EvaluationRun:
         """Read which metrics fit which sample, and where that is from."""
         return read_applicability(self.benchmark, self.folder)
 
+    def read_checks(self) -> tuple[Check, ...]:
+        """Read the checks that complaints became, in all versions."""
+        return read_checks(self.benchmark, self.folder)
+
+    @property
+    def asked_config(self) -> EvaluationBase:
+        """The config with the kept checks among the rubrics of the judges that answer them."""
+        return add_checks(self.config, self.read_checks())
+
     def read_tables(self, human: pa.Table | None = None) -> RunTables:
         """Read the rows that count, with the given ranks by people instead of the run's own."""
-        rubrics = [rubric.name for rubric in self.config.rubrics]
+        rubrics = [rubric.name for rubric in self.asked_config.rubrics]
         if human is not None:
             return read_run(self.benchmark, self.folder, rubrics, human)
-        files = (self.folder.root / f"{table.name}.parquet" for table in SCORED_TABLES)
+        tables = (*SCORED_TABLES, CHECKS)
+        files = (self.folder.root / f"{table.name}.parquet" for table in tables)
         state = self.benchmark.read_state() + read_states(files)
         if self._tables is None or self._tables[0] != state:
             self._tables = state, read_run(self.benchmark, self.folder, rubrics)

@@ -16,6 +16,7 @@ from echo_hf._infra.console import Notify
 from echo_hf.config.evaluation import OWN_NAME, AnalysisOptions
 from echo_hf.config.runs import RELEASE_FOLDER, find_runs_folder, is_run
 from echo_hf.config.sections import Target
+from echo_hf.curate.keywords import normalize_keyword
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS
 from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunError
 from echo_hf.hub.diff import first_bigram, measure_drift
@@ -267,7 +268,7 @@ def _compare_releases(
         keywords = failures.keywords if failures else ()
         counts = {}
         for keyword in keywords:
-            form = feedback.normalize_keyword(keyword.keyword)
+            form = normalize_keyword(keyword.keyword)
             counts[spelled.setdefault(form, keyword.keyword)] = keyword.comments
         return counts
 

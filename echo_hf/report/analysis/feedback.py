@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,40 +18,12 @@ import pyarrow as pa
 
 from echo_hf.config.sections import STAGES
 from echo_hf.curate.feedback import KEYWORD_VERDICTS
+from echo_hf.curate.keywords import RULE, normalize_keyword
 from echo_hf.hub.manifest import Manifest
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.prompts import EXTRA, shorten_prompt
 from echo_hf.report.analysis.result import AnalysisPart, Example, NotAnalyzed
 from echo_hf.tables import POSTS, SampleRow
-
-BRITISH = {
-    "aeroplane": "airplane",
-    "behaviour": "behavior",
-    "centre": "center",
-    "colour": "color",
-    "coloured": "colored",
-    "colouring": "coloring",
-    "discolouration": "discoloration",
-    "grey": "gray",
-    "mould": "mold",
-    "stylised": "stylized",
-}
-# Singular words that end in s.
-SINGULAR = re.compile(r"(?:ss|us|is|as|os|news|lens|glasses|always)$")
-MIN_PLURAL_CHARACTERS = 4
-RULE = "case folded, NFKC, signs as spaces, American spelling, plain plurals as singulars, sorted"
-
-
-def normalize_keyword(keyword: str) -> str:
-    """Return the form that all spellings of a keyword have in common."""
-    folded = unicodedata.normalize("NFKC", keyword).casefold().replace("'", "").replace("’", "")
-    words = set()
-    for word in re.findall(r"[^\W_]+", folded):
-        if len(word) >= MIN_PLURAL_CHARACTERS and word.endswith("s") and not SINGULAR.search(word):
-            word = word[:-1]
-        words.add(BRITISH.get(word, word))
-    return " ".join(sorted(words))
-
 
 X_STATUS = re.compile(r"https://(?:x|twitter)\.com/(?:\w+/)*status/(\d{15,19})(?!\d)")
 # The epoch of its post identifiers.

@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 import pyarrow as pa
 import pytest
 
+from echo_hf.curate.keywords import normalize_keyword
 from echo_hf.report.analysis import feedback
 from echo_hf.report.analysis.feedback import PostTimes
 from echo_hf.report.analysis.result import FailureKeyword, NotAnalyzed
@@ -69,7 +70,7 @@ SPELLINGS = [
 
 def test_only_spellings_of_the_same_words_have_one_form() -> None:
     """Nothing is merged because it is merely similar."""
-    forms = [{feedback.normalize_keyword(one) for one in some} for some in SPELLINGS]
+    forms = [{normalize_keyword(one) for one in some} for some in SPELLINGS]
     assert [len(some) for some in forms] == [1] * len(SPELLINGS)
     assert len(set.union(*forms)) == len(SPELLINGS)
 
