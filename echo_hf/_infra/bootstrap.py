@@ -40,6 +40,11 @@ class Unscored(Reason):
     NO_ORDER = "no_order", "both put no two systems in an order: too few in common, or all tied"
     NO_VERDICTS = "no_verdicts", "no pair of outputs has a verdict, or not in both orders"
     NO_CEILING = "no_ceiling", "people do not agree with each other, so that no share of it is"
+    NO_COMPLAINTS = "no_complaints", "nobody complained about any of these outputs"
+    NO_PRAISE = "no_praise", "nobody praised any of these outputs"
+    FEW_THREADS = "few_threads", "fewer than 15 threads complain, or fewer than 15 praise"
+    WEAK_CHECK = "weak_check", "it may tell failures apart little better than chance"
+    FEW_LABELS = "few_labels", "people labelled fewer than 30 of these outputs"
 
 
 METHOD = "expanded percentile bootstrap over samples"

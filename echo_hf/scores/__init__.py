@@ -2,6 +2,8 @@
 
 from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap, bradley_terry, relative_gap
+from echo_hf.scores.certificate import Certificate, adjust_p_values, certify
+from echo_hf.scores.failure_rate import FailureRate, failure_rate, failure_rate_by_people
 from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
 from echo_hf.scores.kemeny import Consensus, kemeny_consensus
 from echo_hf.scores.non_inferiority import NonInferiority, non_inferiority
@@ -30,6 +32,7 @@ from echo_hf.scores.robustness import (
 )
 from echo_hf.scores.sequential import Decisions, decisions
 from echo_hf.scores.tiers import SamplesNeeded, Separation, Tiers, samples_needed, tiers
+from echo_hf.scores.validity import Validity, validity
 from echo_hf.scores.win_rate import WinRate, win_rate
 
 __all__ = [
@@ -37,8 +40,10 @@ __all__ = [
     "Board",
     "Bounds",
     "BradleyTerry",
+    "Certificate",
     "Consensus",
     "Decisions",
+    "FailureRate",
     "Friedman",
     "Gap",
     "HumanCorrected",
@@ -54,12 +59,17 @@ __all__ = [
     "Separation",
     "TauB",
     "Tiers",
+    "Validity",
     "WinRate",
+    "adjust_p_values",
     "agreement",
     "bounds",
     "bradley_terry",
+    "certify",
     "decisions",
     "dunn",
+    "failure_rate",
+    "failure_rate_by_people",
     "friedman",
     "human_corrected",
     "kemeny_consensus",
@@ -74,5 +84,6 @@ __all__ = [
     "siegel_castellan",
     "tau_b",
     "tiers",
+    "validity",
     "win_rate",
 ]
