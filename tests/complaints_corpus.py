@@ -81,7 +81,7 @@ def write_posts(
             post = {
                 "url": url,
                 "author": f"maker{key % 97}",
-                "text": f'Lumen Image made this. Prompt: "Draw a small {thing} {place}, plate {key}"',
+                "text": f'Lumen Image made it. Prompt: "Draw a {thing} {place}, plate {key}"',
                 "timestamp": time.isoformat(),
                 "pictures": [{"path": f"drawn/{image.name}"}],
             }

@@ -135,7 +135,7 @@ def compare_systems(
     split: str | None = None,
 ) -> GateResult:
     """Compare two systems on the prompts of one release."""
-    figures = list_figures(base.run.config)  # and the metrics that are measured where named
+    figures = list_figures(base.run.asked_config)  # and the metrics that are measured where named
     metrics = {**registered(), **{figure.name: figure for figure in figures}}
     if metric not in (known := (WIN_RATE, *metrics)):
         raise ConfigError(unknown("metric", metric, known))
@@ -165,7 +165,7 @@ def compare_systems(
         test = non_inferiority(ratings, base.label, new.label, protocol=protocol, **limits)
     else:
         first, second = (
-            _measure_samples(side, measured, base.run.config, splits) for side in sides
+            _measure_samples(side, measured, base.run.asked_config, splits) for side in sides
         )
         ids = sorted({*first, *second})
         values = ([by_sample.get(name) for name in ids] for by_sample in (first, second))

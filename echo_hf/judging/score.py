@@ -24,9 +24,12 @@ from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, 
 from echo_hf.hub.run_tables import AGREEMENT_FILE, RESULTS_FILE, STRENGTH, ResultRow
 from echo_hf.judging.anchors import Anchors, select_anchors
 from echo_hf.judging.audit import add_failed, find_drift, read_audits, read_failures
+from echo_hf.judging.failure_rates import make_result_rows, measure_checks, save_checks
 from echo_hf.judging.rate import read_flags
 from echo_hf.judging.results import (
     FailedAudits,
+    SavedCheck,
+    SavedFailureRate,
     SavedHumanCorrected,
     SavedIdentity,
     SavedResults,
@@ -44,6 +47,7 @@ from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC, make_board
 from echo_hf.systems.base import Task
+from echo_hf.systems.checks import Check
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import UNKNOWN, Models, RunTables, read_human_file, read_models
 from echo_hf.tables import HUMAN, RATINGS, Outcome
@@ -131,6 +135,7 @@ class SplitScores:
     metrics: tuple[SystemMetric, ...]
     pairwise: scores.PairwiseAgreement | None = None
     by_people: scores.HumanCorrected | str | None = None
+    checks: tuple[SavedFailureRate, ...] = ()
 
     def describe(self) -> SavedSplit:
         return SavedSplit(
@@ -139,6 +144,7 @@ class SplitScores:
             metrics=[metric.describe() for metric in self.metrics],
             pairwise=self.pairwise,
             by_people=_describe_people(self.by_people) if self.by_people else None,
+            checks=self.checks,
         )
 
 
@@ -152,6 +158,7 @@ class Scores:
     left_out: Mapping[str, Mapping[Reason, int]] = field(default_factory=dict)
     failed: FailedAudits = field(default_factory=dict)
     models: Models = UNKNOWN
+    checks: tuple[SavedCheck, ...] = ()
 
     @property
     def results(self) -> list[ResultRow]:
@@ -161,6 +168,8 @@ class Scores:
             if isinstance(split.by_people, scores.HumanCorrected):
                 rows += _people_rows(split.by_people, split.split, self.failed)
             rows += [metric.build_row(split.split, self.protocol) for metric in split.metrics]
+            context = self.checks, split.split, self.protocol, split.samples
+            rows += make_result_rows(split.checks, *context)
         return rows
 
 
@@ -178,10 +187,12 @@ def score(
     models = read_models(config, tables)
     folder.log_entry()
     anchors = select_anchors(config, benchmark, tables, models)
-    scored_run = ScoredRun(config, folder, tables, failed, n_boot, models)
+    checks = run.read_checks()
+    scored_run = ScoredRun(config, folder, tables, failed, n_boot, models, checks)
     splits = tuple(scored_run.score_split(name, anchors.get(name, {})) for name in tables.tasks)
     path = folder.root / RESULTS_FILE
-    run_scores = Scores(path, config.protocol, splits, tables.left_out, failed, models)
+    saved_checks, left_out = save_checks(checks), tables.left_out
+    run_scores = Scores(path, config.protocol, splits, left_out, failed, models, saved_checks)
     trusted = {split.split: split.win_rates.trust for split in splits if split.win_rates}
     compared = {split.split: split.pairwise for split in splits if split.pairwise}
     rounds = {name: audit["rounds"] for name, audit in read_audits(folder.root).items()}
@@ -196,6 +207,7 @@ def score(
         judges=models.judges,
         trust=tuple(collect_trust_lines(trusted, drifts, compared)),
         judge_drift=drifts,
+        checks=saved_checks,
         results=tuple(run_scores.results),
         details={split.split: split.describe() for split in splits},
     ).write(path)
@@ -216,6 +228,7 @@ class ScoredRun:
     failed: FailedAudits = field(default_factory=dict)
     n_boot: int = 0
     models: Models = UNKNOWN
+    checks: tuple[Check, ...] = ()
 
     def score_split(self, name: str, anchors: Anchors) -> SplitScores:
         tables, protocol = self.tables, self.config.protocol
@@ -239,8 +252,16 @@ class ScoredRun:
             pairwise = scores.pairwise_agreement(comparisons, overall, people, n_boot=self.n_boot)
         rated = [] if tables.ratings is None else tables.ratings["rubric"].unique().to_pylist()
         measured = sorted(list_figures(self.config, rated), key=attrgetter("name"))
-        figures = tuple(self.measure(name, measured, sorted(self.models.systems)))
-        return SplitScores(name, len(tables.tasks[name]), rates, figures, pairwise, by_people)
+        systems = sorted(self.models.systems)
+        figures = tuple(self.measure(name, measured, systems))
+        flags = {check.key: read_flags(tables.applicability, check.key) for check in self.checks}
+        misfits = {
+            key: frozenset(sample for sample, flag in by_sample.items() if flag is False)
+            for key, by_sample in flags.items()
+        }
+        failures = measure_checks(self.checks, ratings, {}, systems, misfits)
+        samples = len(tables.tasks[name])
+        return SplitScores(name, samples, rates, figures, pairwise, by_people, failures)
 
     def measure(
         self, split: str, chosen: Iterable[type[Metric]], systems: Sequence[str]

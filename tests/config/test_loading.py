@@ -25,8 +25,8 @@ LEAST: dict[str, Any] = {
     "engines": {"reader": {"kind": "rules"}},
 }
 TOP = (
-    "analysis, anchors, applicability, checks, engines, judges, metrics, name, paper, plugins, posts, "
-    "protocol, release, rights, rubrics, runner, runs, schedule, shard, splits, stages, "
+    "analysis, anchors, applicability, checks, engines, judges, metrics, name, paper, plugins, "
+    "posts, protocol, release, rights, rubrics, runner, runs, schedule, shard, splits, stages, "
     "systems, target"
 )
 RELEASED = datetime.date(2026, 3, 2)

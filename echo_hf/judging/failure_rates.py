@@ -1,0 +1,176 @@
+"""How often systems fail by each kept check, without the mistakes that the check makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from echo_hf.hub.run_tables import ResultRow
+from echo_hf.judging.results import SavedCheck, SavedFailureRate
+from echo_hf.metrics.result import coverage_of
+from echo_hf.scores.failure_rate import (
+    MIN_LABELS,
+    FailureRate,
+    failure_rate,
+    failure_rate_by_people,
+)
+from echo_hf.scores.votes import ProtocolName
+from echo_hf.systems.checks import VOTE, Check, CheckCertificate
+
+FAILURE_RATE = "failure_rate"
+NO_MEASURER = "no judge with a certificate, and not all whose vote has one, answered it"
+CAVEAT = (
+    "the check was proven on outputs in posts: where it misses more of this system's failures, the "
+    "rate is too low"
+)
+Output = tuple[str, str]  # sample and system
+Labels = Mapping[Output, float]
+
+
+class Measurer(NamedTuple):
+    """The judge, or the vote, whose answers count, and its certificate."""
+
+    judges: tuple[str, ...]
+    certificate: CheckCertificate
+
+
+def name_figure(check: str) -> str:
+    """Return the metric of a check's corrected rates in results."""
+    return f"{FAILURE_RATE}_{check}"
+
+
+def save_checks(checks: Sequence[Check]) -> tuple[SavedCheck, ...]:
+    """Return the newest version of each check, as results keep it."""
+    newest = {check.name: check for check in checks if check.status != "replaced"}
+    return tuple(
+        SavedCheck(check=check.key, **{name: getattr(check, name) for name in CHECK_FIELDS})
+        for check in newest.values()
+    )
+
+
+CHECK_FIELDS = ("title", "question", "fits", "status", "reason", "keywords", "certificates")
+
+
+def find_measurer(check: Check, judges: Sequence[str]) -> Measurer | None:
+    """Return whose answers count: the vote where all its judges answered, or else one of them."""
+    own = [each.judge for each in check.certificates if each.judge != VOTE]
+    answered = [judge for judge in own if judge in judges]
+    certificate = check.find_certificate(VOTE)
+    if certificate is not None and certificate.kept and answered == own:
+        return Measurer(tuple(own), certificate)
+    certified = [each for each in check.certificates if each.judge in answered and each.kept]
+    if len(certified) != 1 or (len(answered) > 1 and len(own) > 1):
+        return None
+    return Measurer((certified[0].judge,), certified[0])
+
+
+def measure_checks(
+    checks: Sequence[Check],
+    ratings: pa.Table | None,
+    labels: Mapping[str, Labels],
+    systems: Sequence[str],
+    not_fitting: Mapping[str, frozenset[str]],
+) -> tuple[SavedFailureRate, ...]:
+    """Measure each system by each kept check.
+
+    Args:
+        checks: Checks of any status.
+        ratings: Of one split, by any rubric.
+        labels: People's labels of outputs, by check.
+        systems: The systems of the run.
+        not_fitting: The samples that somebody said a check does not fit, by check.
+    """
+    rates = list[SavedFailureRate]()
+    for check in (check for check in checks if check.status == "kept"):
+        if ratings is None:
+            continue
+        rows = ratings.filter(pc.equal(ratings["rubric"], check.key))
+        if not rows.num_rows:
+            continue
+        measurer = find_measurer(check, rows["judge"].unique().to_pylist())
+        answers = read_votes(rows, measurer.judges if measurer else ())
+        misfits = not_fitting.get(check.key, frozenset())
+        for system in systems:
+            own = {
+                output: answer
+                for output, answer in answers.items()
+                if output[1] == system and output[0] not in misfits
+            }
+            rate = measurer and measure_system(own, measurer, labels.get(check.key, {}))
+            fields: dict[str, Any] = {"reason": NO_MEASURER}
+            if rate:
+                kept = ("raw", "value", "interval", "outputs", "labels")
+                fields = {name: getattr(rate, name) for name in kept}
+                fields["method"] = rate.method
+                fields["reason"] = rate.reason and rate.reason.meaning
+                fields["measurer"] = measurer and measurer.certificate.judge
+            rates.append(SavedFailureRate(check=check.key, system=system, **fields))
+    return tuple(rates)
+
+
+def read_votes(rows: pa.Table, judges: Sequence[str]) -> dict[Output, bool]:
+    """Read whether most of some judges said yes to each output; a tie is no answer."""
+    by_judge: dict[tuple[str, str, str], list[float]] = {}
+    for row in rows.to_pylist():
+        if row["judge"] in judges and row["rating"] is not None:
+            key = row["sample_id"], row["system"], row["judge"]
+            by_judge.setdefault(key, []).append(row["rating"])
+    votes: dict[Output, list[float]] = {}
+    for (sample, system, _), ratings in by_judge.items():
+        if (mean := float(np.mean(ratings))) != 0.5:
+            votes.setdefault((sample, system), []).append(float(mean > 0.5))
+    means = {output: float(np.mean(answers)) for output, answers in votes.items()}
+    return {output: mean > 0.5 for output, mean in means.items() if mean != 0.5}
+
+
+def measure_system(
+    answers: Mapping[Output, bool], measurer: Measurer, labels: Labels
+) -> FailureRate:
+    """Estimate a rate by people's labels where there are enough, or else by the certificate."""
+    own = [labels.get(output) for output in answers]
+    if sum(label is not None for label in own) >= MIN_LABELS:
+        return failure_rate_by_people(list(answers.values()), own)
+    yes = sum(answers.values())
+    return failure_rate(yes, len(answers), measurer.certificate.certificate)
+
+
+def make_result_rows(
+    rates: Sequence[SavedFailureRate],
+    checks: Sequence[SavedCheck],
+    split: str,
+    protocol: ProtocolName,
+    samples: int,
+) -> Iterator[ResultRow]:
+    """Make the rows of results, one for each check and system."""
+    by_key = {check.check: check for check in checks}
+    for rate in rates:
+        check, (low, high) = by_key[rate.check], rate.interval or (None, None)
+        definition = {
+            "metric": name_figure(rate.check),
+            "title": check.title,
+            "question": check.question,
+            "direction": "lower is better",
+            "measurer": rate.measurer,
+            "method": rate.method,
+            "raw": rate.raw,
+            "labels": rate.labels,
+            "missing": rate.reason,
+        }
+        if rate.method == "corrected":
+            definition["caveat"] = CAVEAT
+        yield ResultRow(
+            metric=name_figure(rate.check),
+            protocol=protocol,
+            split=split,
+            system=rate.system,
+            value=rate.value,
+            low=low,
+            high=high,
+            n=rate.outputs,
+            coverage=coverage_of(rate.outputs, samples),
+            definition=definition,
+        )
