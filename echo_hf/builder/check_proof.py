@@ -150,14 +150,18 @@ def certify_check(
 
 
 def decide(
-    checks: Sequence[Check], certificates: Mapping[str, Sequence[CheckCertificate]]
+    checks: Sequence[Check],
+    certificates: Mapping[str, Sequence[CheckCertificate]],
+    others: Iterable[Check] = (),
 ) -> list[Check]:
     """Decide which checks are kept, by the vote, or by the judge where there is one.
 
-    p values of a judge are corrected for all the checks that it answered. A check that was kept
-    before falls only where its J does, so that it is not tried until chance lets it fall.
+    p values of a judge are corrected for all the checks that it answered, those of `others` too,
+    which are not decided anew. A check that was kept before falls only where its J does, so that it
+    is not tried until chance lets it fall.
     """
-    adjusted: dict[str, list[CheckCertificate]] = {check.key: [] for check in checks}
+    certificates = {**{check.key: check.certificates for check in others}, **certificates}
+    adjusted: dict[str, list[CheckCertificate]] = {key: [] for key in certificates}
     judges = dict.fromkeys(each.judge for rows in certificates.values() for each in rows)
     for judge in judges:
         own = {

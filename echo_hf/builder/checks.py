@@ -382,7 +382,12 @@ class Proposal:
             )
             for check in proven
         }
-        for check in decide(proven, certificates):
+        others = [
+            check
+            for check in self.checks.values()
+            if check.status in ACTIVE and check.key not in answers
+        ]
+        for check in decide(proven, certificates, others):
             self.checks[check.key] = check.model_copy(update={"day": self._day})
 
     def finish(self, dry_run: bool) -> ChecksResult:

@@ -338,6 +338,33 @@ def audit(
     return {**_judging_payload(audited.judging), "judges": audited.judges}
 
 
+def checks(
+    config: Annotated[Path, typer.Argument(help="The YAML file that builds a benchmark.")],
+    judges: Judges = None,
+    budget: Budget = None,
+    dry_run: DryRun = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
+    runs: Runs = None,
+) -> Payload:
+    """Turn what people complain about into questions to judges, and prove them on the posts.
+
+    Questions that are proven are asked about every system's outputs by `echo-hf judge`. Their files
+    are in the run's folder `checks`, where they may be edited.
+    """
+    from echo_hf.builder.checks import check_complaints
+    from echo_hf.cli.checks_view import describe_checks, show_checks
+
+    options: Payload = {"judges": judges, "budget_usd": budget, "dry_run": dry_run}
+    options |= {"again": again, "keep_going": keep_going}
+    with open_progress(sums_up_calls=True) as watch:
+        result = check_complaints(config, runs=runs, **options, watch=watch)
+    show_checks(watch.console, result)
+    if any(check.status == "kept" for check in result.checks) and not dry_run:
+        say(watch.console, f"next: echo-hf judge {locate(config, runs)}")
+    return describe_checks(result)
+
+
 def score(config: EvaluationArgument, protocol: Protocol = None, runs: Runs = None) -> Payload:
     """Compute win rates, metrics and rubrics. They go into the run's results.json."""
     from echo_hf.judging.board import show_board, show_scores

@@ -30,7 +30,13 @@ from echo_hf.scores.rating_table import IgnoredRating
 
 if TYPE_CHECKING:
     from echo_hf.hub.run_tables import Anchor
-    from echo_hf.judging.results import SavedMetric, SavedResults, SavedSplit, SavedTrustLine
+    from echo_hf.judging.results import (
+        SavedFailureRate,
+        SavedMetric,
+        SavedResults,
+        SavedSplit,
+        SavedTrustLine,
+    )
     from echo_hf.judging.score import RunAgreement
     from echo_hf.scores.agreement import Agreement
     from echo_hf.scores.bradley_terry import BradleyTerry
@@ -102,6 +108,8 @@ def show_board(console: Console, path: Path) -> None:
         judge for name in splits if (rates := results.rates(name)) for judge in rates.per_judge
     }
     _show_metrics(console, columns, results.system_models, shown_judges)
+    for split in splits.values():
+        show_failure_rates(console, results, split)
     if remaining := _list_rest(notes, unmeasured):
         say(console, f"{remaining}: {SEE_MORE}, or the report", "dim")
 
@@ -192,6 +200,8 @@ def _read_metrics(splits: Mapping[str, SavedSplit]) -> tuple[BoardColumns, int]:
     columns = BoardColumns()
     for name, split in splits.items():
         for figure in split.metrics:
+            if any(figure.metric == rate.check for rate in split.checks):
+                continue  # its corrected rates are a table of their own
             columns.setdefault((figure.metric, name), {})[figure.system] = figure
     measured = {
         key: by_system
@@ -232,6 +242,29 @@ def _show_metrics(
         show_table(console, "what people complain about", table, notes)
     for judge in judge_names((judge for judge in failed if judge not in shown_judges), failed):
         say(console, judge, "yellow")
+
+
+def show_failure_rates(console: Console, results: SavedResults, split: SavedSplit) -> None:
+    """Print how often systems fail by each check, and why a rate is missing."""
+    if not split.checks:
+        return
+    titles = {check.check: clean(check.title, MAX_NAME) for check in results.checks}
+    columns: dict[str, dict[str, SavedFailureRate]] = {}
+    for rate in split.checks:
+        columns.setdefault(rate.check, {})[rate.system] = rate
+    heads = [head for key in columns for head in (titles.get(key, key), "95 %")]
+    table, notes = make_table("system", *heads), list[str]()
+    for system in dict.fromkeys(rate.system for rate in split.checks):
+        cells = list[str]()
+        for by_system in columns.values():
+            rate = by_system[system]
+            ends = " to ".join(map(percent, rate.interval or ())) or EMPTY_CELL
+            cells += [percent(rate.value), ends]
+        table.add_row(Text(_format_system(system, results.system_models), "bold"), *cells)
+    for key, by_system in columns.items():
+        reasons = dict.fromkeys(rate.reason for rate in by_system.values() if rate.reason)
+        notes += [f"{titles.get(key, key)}: {clean(reason, MAX_LINE)}" for reason in reasons]
+    show_table(console, "how often they fail, by questions from complaints", table, notes)
 
 
 def _head_metric(metric: str, figures: Iterable[SavedMetric]) -> str:
@@ -286,6 +319,7 @@ def show_scores(console: Console, path: Path) -> None:
         if split.metrics:
             table = _metric_table(split.metrics, {} if split.win_rate else systems)
             show_table(console, f"{name}: what people complain about", table)
+        show_failure_rates(console, results, split)
     if results.trust:
         _print_trust_lines(console, results.trust)
     if source := results.applicability:

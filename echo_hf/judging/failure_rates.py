@@ -131,9 +131,9 @@ def measure_system(
     answers: Mapping[Output, bool], measurer: Measurer, labels: Labels
 ) -> FailureRate:
     """Estimate a rate by people's labels where there are enough, or else by the certificate."""
-    own = [labels.get(output) for output in answers]
-    if sum(label is not None for label in own) >= MIN_LABELS:
-        return failure_rate_by_people(list(answers.values()), own)
+    people = np.array([labels.get(output, np.nan) for output in answers])
+    if np.count_nonzero(~np.isnan(people)) >= MIN_LABELS:
+        return failure_rate_by_people(list(answers.values()), people)
     yes = sum(answers.values())
     return failure_rate(yes, len(answers), measurer.certificate.certificate)
 

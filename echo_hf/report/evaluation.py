@@ -161,7 +161,7 @@ def evaluate_systems(
         MissingExtraError: Packages of a judge are missing.
     """
     run = EvaluationRun.from_config(config, runs)
-    config = run.config
+    config = run.asked_config
     chosen = choose_judges(config, judges) if config.judges or judges else []
     watch, engines = watch or NullProgress(), _map_engines(config, chosen)
     check_gpu_memory(engines, estimates=dry_run)
@@ -236,7 +236,7 @@ def _plan_work(
     *,
     again: bool,
 ) -> tuple[PlannedWork, ...]:
-    config, folder = run.config, run.place
+    config, folder = run.asked_config, run.place
     stand_ins = {system.name: system.answered_by.in_place_of for system in config.systems}
     planned = []
     for plan in summary.plans:
@@ -291,7 +291,7 @@ def _run_judges(
     session: JudgingSession, run: EvaluationRun, judges: Sequence[JudgeConfig], limit: int | None
 ) -> Iterator[JudgingResult | JudgeError]:
     """Ask which metrics fit, then have judges rate: only then is known which samples have text."""
-    config, folder = run.config, session.folder
+    config, folder = run.asked_config, session.folder
     to_rate, sent = read_outputs_to_rate(run, limit), SentImages(folder.images)
     samples = {task.sample_id for task in to_rate.tasks}
 

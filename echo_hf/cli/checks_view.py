@@ -1,0 +1,143 @@
+"""Terminal output of checks: what people complain about, and what was proven of each question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from echo_hf._infra.console import SEE_MORE, make_table, say, show_table
+from echo_hf._infra.text import clean, format_interval, format_rounded, pluralize
+from echo_hf.builder.check_proof import FellShort
+from echo_hf.builder.checks import ChecksResult, GroupState
+from echo_hf.cli.evaluation_view import show_cost, show_judging
+from echo_hf.judging.session import JudgingResult
+from echo_hf.systems.checks import VOTE, Check, CheckCertificate
+
+MAX_GROUPS = 8
+STYLES = {"kept": "green", "fell": "yellow"}
+MEANINGS = {reason.value: reason.meaning for reason in FellShort}
+
+
+def show_checks(console: Console, result: ChecksResult) -> None:
+    """Print the failures that people name, each with its check or what it lacks."""
+    for reason, count in result.left_out.items():
+        samples = pluralize(count, "sample")
+        say(console, f"{samples} with comments left out, {reason}: {reason.meaning}", "dim")
+    if not result.groups:
+        say(console, "no comment names a failure of an output that its posts show")
+        return
+    checks = {check.key: check for check in result.checks}
+    table = make_table("failure", "threads", "check", "J", "95 %", "", left=["check", ""])
+    shown = result.groups if getattr(console, "details", False) else result.groups[:MAX_GROUPS]
+    for state in shown:
+        check = checks.get(state.check or "")
+        certificate = find_deciding(check)
+        table.add_row(
+            Text(clean(state.group.keyword, 40), "bold"),
+            f"{len(state.group.threads):,}",
+            state.check or "",
+            format_rounded(certificate.j if certificate else None, 2),
+            format_interval(certificate.interval if certificate else None, 2),
+            Text(describe_state(state, check), STYLES.get(check.status if check else "", "dim")),
+        )
+    show_table(console, "what people complain about", table)
+    if len(shown) < len(result.groups):
+        say(console, f"{len(result.groups) - len(shown):,} more failures: {SEE_MORE}", "dim")
+    for state in shown:
+        check = checks.get(state.check or "")
+        if check is not None:
+            say(console, f"{check.key}: {clean(check.question, 300)}")
+        if getattr(console, "details", False) and check is not None:
+            for certificate in check.certificates:
+                say(console, f"  {describe_certificate(certificate)}", "dim")
+    if result.plans:
+        show_judging(console, JudgingResult(None, result.plans))
+    show_cost(console, result.cost_usd, ())
+    if result.path is not None:
+        say(console, f"checks: {result.path}")
+
+
+def find_deciding(check: Check | None) -> CheckCertificate | None:
+    """Return the certificate that decides on a check: of the vote, or of the only judge."""
+    if check is None or not check.certificates:
+        return None
+    return check.find_certificate(VOTE) or check.certificates[0]
+
+
+def describe_state(state: GroupState, check: Check | None) -> str:
+    """Say in a few words what became of a failure that people name."""
+    if state.refused is not None:
+        return f"refused: {state.refused.meaning}"
+    if state.missing:
+        parts = [
+            f"{pluralize(count, 'more thread')} {what}"
+            for count, what in (
+                (state.missing.complaint, "with complaints"),
+                (state.missing.praise, "with praise"),
+            )
+            if count
+        ]
+        verb = "is" if sum(state.missing) == 1 else "are"
+        return f"{' and '.join(parts)} {verb} needed"
+    if check is None:
+        return "to be written"
+    if check.status == "fell":
+        certificate = find_deciding(check)
+        needed = certificate.needed if certificate else None
+        more = f"; about {needed:,} more threads of each kind would do" if needed else ""
+        return f"fell short: {MEANINGS.get(check.reason or '', check.reason)}{more}"
+    reason = MEANINGS.get(check.reason or "", check.reason)
+    return f"{check.status}: {reason}" if reason else check.status
+
+
+def describe_certificate(certificate: CheckCertificate) -> str:
+    """Say what a certificate rests on."""
+    return (
+        f"{clean(certificate.judge, 40)}: yes to {certificate.caught:,} of "
+        f"{certificate.complaints:,} outputs that people complained about, no to "
+        f"{certificate.passed:,} of {certificate.praise:,} that they praised; "
+        f"{certificate.complaint_threads:,} and {certificate.praise_threads:,} threads; p "
+        f"{format_rounded(certificate.p_adjusted)}; {certificate.unanswered:,} without an answer, "
+        f"{certificate.not_fitting:,} that it does not fit"
+    )
+
+
+def describe_checks(result: ChecksResult) -> dict[str, Any]:
+    """Describe the result as JSON can hold it; without what posts say."""
+    groups = [
+        {
+            "keyword": state.group.keyword,
+            "spellings": dict(state.group.spellings),
+            "threads": len(state.group.threads),
+            "trend": state.group.trend,
+            "newest": state.group.newest,
+            "needed": state.missing._asdict(),
+            "check": state.check,
+            "refused": state.refused,
+            "detail": state.detail,
+        }
+        for state in result.groups
+    ]
+    checks = [
+        {"check": check.key, **check.model_dump(exclude={"evidence", "instructions", "provenance"})}
+        for check in result.checks
+    ]
+    plans = [
+        {
+            "judge": plan.judge,
+            "rubric": plan.rubric,
+            "calls": plan.plan.calls,
+            "expected": plan.expected,
+        }
+        for plan in result.plans
+    ]
+    return {
+        "path": result.path,
+        "groups": groups,
+        "checks": checks,
+        "left_out": result.left_out,
+        "plans": plans,
+        "cost_usd": result.cost_usd,
+    }
