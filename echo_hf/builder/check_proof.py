@@ -119,6 +119,8 @@ def certify_check(
     """Compute the certificate of each judge, and of their vote where there are several."""
     threads = {each.sample_id: str(each.thread) for each in proof.check.evidence}
     outputs = list(list_outputs(proof.check, samples))
+    proven = {each.sample_id for each in proof.check.evidence if each.part == "proof"}
+    unread = len(proven - {sample.sample_id for sample, *_ in outputs})  # a broken image
     fitting = [each for each in outputs if proof.fits.get(each[0].sample_id) is not False]
     by_judge = dict(proof.answers)
     if len(by_judge) > 1:
@@ -134,7 +136,7 @@ def certify_check(
         )
         fields: dict[str, Any] = {"judge": judge, "model": models.get(judge)}
         fields |= {"prompt_digest": proof.prompts.get(judge)}
-        fields |= {"unanswered": len(fitting) - len(known)}
+        fields |= {"unanswered": len(fitting) - len(known) + unread}
         fields |= {"not_fitting": len(outputs) - len(fitting)}
         certificates.append(CheckCertificate.from_certificate(certificate, **fields))
     return tuple(certificates)
