@@ -27,7 +27,7 @@ Answers = Mapping[tuple[str, str], bool]  # by sample and output: whether a judg
 
 
 class CheckProof(NamedTuple):
-    """What judges answered about a check, and which samples it fits; null for one not known."""
+    """Answers of judges about a check, and which samples it fits; null for one not known."""
 
     check: Check
     answers: Mapping[str, Answers]

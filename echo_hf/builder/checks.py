@@ -147,7 +147,6 @@ def check_complaints(
     """
     run = EvaluationRun.from_config(config, runs)
     config, options = _check_config(run)
-    chosen = judging.choose_judges(run.config, judges or options.judges or None)
     folder = run.prepare()
     if not (folder.root / "stages").exists():
         raise RunError(
@@ -156,15 +155,15 @@ def check_complaints(
         )
     complaints, before = read_complaints(run.benchmark, folder), run.read_checks()
     proposal = Proposal(run, config, complaints, before, _find_merge(run))
-    engines = dict[str, EngineChoice]()
+    if not (proposal.to_write or proposal.to_prove):
+        return proposal.finish(dry_run)
+    chosen = judging.choose_judges(config, judges or options.judges or None)
+    engines: dict[str, EngineChoice] = {}
     if proposal.to_write:
         engines[WRITER] = config.engines[get_writer(config, options)]
-    if proposal.to_write or proposal.to_prove:
-        engines |= judging.engines_of(chosen)
-        if config.applicability is not None:
-            engines[judging.APPLICABILITY] = config.applicability.engine
-    if not engines:
-        return proposal.finish(dry_run)
+    engines |= judging.engines_of(chosen)
+    if config.applicability is not None:
+        engines[judging.APPLICABILITY] = config.applicability.engine
     limits: dict[str, Any] = {"again": again, "keep_going": keep_going}
     runner = IN_PROCESS if dry_run else config.runner
     with open_session(folder, engines, budget_usd, watch, runner, **limits) as session:
@@ -212,7 +211,7 @@ def _find_merge(run: EvaluationRun) -> Merge | None:
 
 
 class Proposal:
-    """What is written, asked and decided in one go.
+    """Writes, asks and decides all that is due at once.
 
     Args:
         run: The run of the build.

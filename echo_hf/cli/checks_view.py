@@ -25,7 +25,7 @@ def show_checks(console: Console, result: ChecksResult) -> None:
     """Print the failures that people name, each with its check or what it lacks."""
     for reason, count in result.left_out.items():
         samples = pluralize(count, "sample")
-        say(console, f"{samples} with comments left out, {reason}: {reason.meaning}", "dim")
+        say(console, f"{samples} left out, {reason}: {reason.meaning}", "dim")
     if not result.groups:
         say(console, "no comment names a failure of an output that its posts show")
         return
@@ -72,16 +72,15 @@ def describe_state(state: GroupState, check: Check | None) -> str:
     if state.refused is not None:
         return f"refused: {state.refused.meaning}"
     if state.missing:
-        parts = [
-            f"{pluralize(count, 'more thread')} {what}"
+        parts = (
+            f"{count:,} {what}"
             for count, what in (
                 (state.missing.complaint, "with complaints"),
                 (state.missing.praise, "with praise"),
             )
             if count
-        ]
-        verb = "is" if sum(state.missing) == 1 else "are"
-        return f"{' and '.join(parts)} {verb} needed"
+        )
+        return f"needs more threads: {', '.join(parts)}"
     if check is None:
         return "to be written"
     if check.status == "fell":

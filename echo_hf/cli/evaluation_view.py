@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from echo_hf.builder.update import PlannedStage
     from echo_hf.judging.gate import GateResult
     from echo_hf.judging.imports import ImportResult
+    from echo_hf.judging.validity import ComplaintMeasures
     from echo_hf.report.analysis.analyze import AnalysisResult
     from echo_hf.report.analysis.result import Analysis, IntervalFigure
     from echo_hf.report.evaluation import PlannedWork
@@ -434,6 +435,12 @@ def show_analysis(console: PlainConsole, done: AnalysisResult) -> None:
         if one.untold:
             lacks[f"no new tasks beside {clean(one.name)}"] = one.untold
     if console.details:
+        if analysis.measures.found and (rows := list_measures(analysis.measures.found)):
+            heads = ("complaint", "measure", "AUC", "95 %", "threads", "measures it")
+            console.print(make_table(*heads, left=("measure", "measures it"), rows=rows))
+        for measure in analysis.measures.found.measures if analysis.measures.found else ():
+            if measure.missing:
+                lacks[f"{measure.name} not held against complaints"] = measure.missing
         for what, detail in lacks.items():
             say_under(console, f"{what}:", clean(detail, MAX_REASON), "dim")
     elif lacks:
@@ -446,6 +453,16 @@ def list_findings(analysis: Analysis) -> Iterator[tuple[str, str]]:
     if failures := analysis.failures.found:
         names = (f"{term.keyword} {term.comments:,}" for term in failures.keywords[:MAX_FOUND])
         yield "failures named", ", ".join(map(clean, names)) or "none"
+    if held := analysis.measures.found:
+        rows = list_measures(held)
+        names = (
+            f"{measure} for {keyword} {auc}"
+            for keyword, measure, auc, *_, verdict in rows
+            if verdict == "yes"
+        )
+        text = ", ".join(islice(names, MAX_FOUND)) or "none means what people complain about"
+        few = f"too few threads complain, or praise, to tell: {len(held.groups):,} complaints"
+        yield "measures (AUC)", text if rows else few
     if tasks := analysis.tasks.found:
         task_shares = (f"{task.task} {percent(task.share)}" for task in tasks.counts)
         yield "tasks", ", ".join(islice(map(clean, task_shares), MAX_FOUND))
@@ -467,6 +484,19 @@ def list_findings(analysis: Analysis) -> Iterator[tuple[str, str]]:
         movers = (f"{mover.name} {100 * mover.change:+.1f} points" for mover in since.tasks.moved)
         text = ", ".join(islice(map(clean, movers), MAX_FOUND)) or "nothing"
         yield f"since {clean(since.name)}", text
+
+
+def list_measures(held: ComplaintMeasures) -> list[list[str]]:
+    """Return a row for each complaint and measure, the surest first."""
+    rows = []
+    for group in held.groups:
+        for cell in sorted(group.measures, key=lambda cell: -(cell.low or 0)):
+            ends = NOTHING if cell.low is None else f"{cell.low:.2f}-{cell.high:.2f}"
+            threads = f"{cell.complaint_threads:,} and {cell.praise_threads:,}"
+            auc = NOTHING if cell.auc is None else f"{cell.auc:.2f}"
+            names = clean(group.keyword), clean(cell.measure)
+            rows.append([*names, auc, ends, threads, cell.verdict])
+    return rows
 
 
 def _ratio(ratio: IntervalFigure) -> str:

@@ -19,9 +19,10 @@ from echo_hf._infra.atomic import write_json
 from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.registry import OWN_PACKAGE
 from echo_hf._infra.text import percent, pluralize
-from echo_hf.config.evaluation import EvaluationBase
+from echo_hf.config.evaluation import EvaluationBase, MetricsOptions
 from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, WeightsError
 from echo_hf.hub.run_tables import AGREEMENT_FILE, RESULTS_FILE, STRENGTH, ResultRow
+from echo_hf.images.store import ImageStore
 from echo_hf.judging.anchors import Anchors, select_anchors
 from echo_hf.judging.audit import add_failed, find_drift, read_audits, read_failures
 from echo_hf.judging.failure_rates import make_result_rows, measure_checks, save_checks
@@ -306,12 +307,7 @@ class ScoredRun:
         outputs: pa.Table | None,
         rated: pa.Table,
     ) -> MetricOrReason:
-        def read_image(digest: str | None) -> bytes | None:
-            try:
-                return None if digest is None else self.folder.images.open(digest)
-            except ImageError:  # the store no longer holds exactly these bytes
-                return None
-
+        images = self.folder.images
         own = outputs and outputs.filter(pc.equal(outputs["system"], system))
         digests = {
             row["sample_id"]: row["image"]
@@ -325,45 +321,66 @@ class ScoredRun:
         columns: Mapping[str, Callable[[], Any]] = {
             # Read one at a time: all images of a benchmark would not fit into memory.
             "inputs": lambda: (
-                [read_image(image.sha256) for image in task.inputs] for task in fitting
+                [read_image(images, image.sha256) for image in task.inputs] for task in fitting
             ),
-            "outputs": lambda: (read_image(digests.get(name)) for name in names),
+            "outputs": lambda: (read_image(images, digests.get(name)) for name in names),
             "prompts": lambda: [task.prompt for task in fitting],
             "ratings": lambda: _select_ratings(rated, system, metric.rubric, judges, names),
         }
-        options = self.config.metrics.root.get(metric.name) or metric.Options()
-        protocol = self.config.protocol
-        try:
-            metric.check_installed()
-            given = (columns[need]() for need in metric.needs)
-            result = metric.measure(*given, protocol=protocol, options=options, names=names)
-        except (MissingExtraError, WeightsError) as error:
-            message = str(error)
-            # Results are published: they name no path of this machine.
-            for place in self.config.metrics.places:
-                message = message.replace(str(place), place.name)
-            return None, message
-        except Exception as error:
-            if type(metric).__module__.partition(".")[0] == OWN_PACKAGE:
-                raise
-            logger.warning("metric %r failed", metric.name, exc_info=True)
-            return None, f"it failed: {describe_error(error)}"
-        if {len(result.per_sample), len(result.reasons)} != {len(names)}:
-            raise ScoreError(
-                f"metric {metric.name!r} gave {len(result.per_sample)} numbers and "
-                f"{len(result.reasons)} reasons for {len(names)} samples: expected one of each, "
-                "null for none; mend its package"
-            )
-        numbers = (result.value, *result.per_sample)
-        if not all(math.isfinite(number) for number in numbers if number is not None):
-            raise ScoreError(
-                f"metric {metric.name!r} gave a number that is not finite: expected null and a "
-                "reason where there is none; mend its package"
-            )
+        settings = self.config.metrics
+        result, missing = run_metric(metric, columns, names, settings, self.config.protocol)
+        if result is None:
+            return None, missing
         definition = {"direction": f"{metric.better} is better", **result.definition}
         if "ratings" in metric.needs:
             definition = dict(add_failed(definition, judges, self.failed))
         return replace(result, definition=definition), None
+
+
+def read_image(images: ImageStore, digest: str | None) -> bytes | None:
+    try:
+        return None if digest is None else images.open(digest)
+    except ImageError:  # the store no longer holds exactly these bytes
+        return None
+
+
+def run_metric(
+    metric: Metric,
+    columns: Mapping[str, Callable[[], Any]],
+    names: Sequence[str],
+    settings: MetricsOptions,
+    protocol: ProtocolName,
+) -> MetricOrReason:
+    """Measure outputs by a metric, or say what it lacks; `columns` gives what it may need."""
+    options = settings.root.get(metric.name) or metric.Options()
+    try:
+        metric.check_installed()
+        given = (columns[need]() for need in metric.needs)
+        result = metric.measure(*given, protocol=protocol, options=options, names=names)
+    except (MissingExtraError, WeightsError) as error:
+        message = str(error)
+        # Results are published: they name no path of this machine.
+        for place in settings.places:
+            message = message.replace(str(place), place.name)
+        return None, message
+    except Exception as error:
+        if type(metric).__module__.partition(".")[0] == OWN_PACKAGE:
+            raise
+        logger.warning("metric %r failed", metric.name, exc_info=True)
+        return None, f"it failed: {describe_error(error)}"
+    if {len(result.per_sample), len(result.reasons)} != {len(names)}:
+        raise ScoreError(
+            f"metric {metric.name!r} gave {len(result.per_sample)} numbers and "
+            f"{len(result.reasons)} reasons for {len(names)} samples: expected one of each, "
+            "null for none; mend its package"
+        )
+    numbers = (result.value, *result.per_sample)
+    if not all(math.isfinite(number) for number in numbers if number is not None):
+        raise ScoreError(
+            f"metric {metric.name!r} gave a number that is not finite: expected null and a "
+            "reason where there is none; mend its package"
+        )
+    return result, None
 
 
 def _select_ratings(

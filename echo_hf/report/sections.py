@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_votes, judge_names
 from echo_hf.judging.results import SavedHumanCorrected, SavedMetric, SavedSplit, collect_judges
+from echo_hf.judging.validity import FEWEST_THREADS
 from echo_hf.metrics.base import find_metric, get_better
 from echo_hf.metrics.result import MetricReason
 from echo_hf.report.analysis.result import PREVIOUS
@@ -380,6 +381,7 @@ def build_analysis(data: RunData) -> Markup | None:
         trend=lambda group: [group.by_week.get(week, 0) for week in weeks],
         groups=dict(reversed(groups.items())),  # the benchmark on top
         task_rates=rates,
+        fewest=FEWEST_THREADS,
         most_rows=MAX_ROWS,
     )
 

@@ -91,8 +91,8 @@ def validity(
 
     Returns:
         The area under the curve (AUC), the best threshold and a verdict. Where the two are
-        perfectly apart, no draw differs: the interval is then that of J of the threshold, from
-        counts of threads, as in a certificate.
+        perfectly apart, or all values the same, no draw differs: the interval is then that of J of
+        the threshold, from counts of threads, as in a certificate.
 
     Raises:
         ScoreError: The three differ in length, a value is not finite, a label is neither 0 nor 1,
@@ -124,8 +124,9 @@ def validity(
         auc, wins = _compare_threads(badness, outputs)
         threshold, j = _find_threshold(badness, outputs)
         interval, spread_reason = _draw_interval(wins, outputs, n_boot, seed)
-        if spread_reason is Unscored.NO_SPREAD and auc in (0.0, 1.0):
-            ends = difference_interval(auc, 1 - auc, outputs.threads)
+        shares = {1.0: (1.0, 0.0), 0.0: (0.0, 1.0), 0.5: (1.0, 1.0)}.get(auc)
+        if spread_reason is Unscored.NO_SPREAD and shares:
+            ends = difference_interval(*shares, outputs.threads)
             interval, spread_reason = scale_interval(ends), None
         reason = reason or spread_reason
         threshold = threshold if better == "lower" else -threshold

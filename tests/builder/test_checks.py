@@ -16,8 +16,11 @@ import yaml
 
 from echo_hf.builder.build import build
 from echo_hf.builder.check_proof import needs_proof
+from echo_hf.builder.check_writing import TO_WRITE, WriteChecks, build_row
 from echo_hf.builder.checks import check_complaints
+from echo_hf.config.sections import Target
 from echo_hf.errors import ConfigError, EchoError, JudgeError, RunError
+from echo_hf.judging.complaints import Comment, CommentedSample, Complaints, group_complaints
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
 from echo_hf.systems.checks import VOTE, Check
@@ -373,3 +376,54 @@ def test_a_build_comes_first(tmp_path: Path, eyes: DrawnEyes) -> None:
     config = write_config(tmp_path, [write_posts(tmp_path, {"": 1})])
     with pytest.raises(RunError, match="run `echo-hf build`"):
         check_complaints(config)
+
+
+def test_a_check_from_ten_thousand_comments_costs_a_short_request() -> None:
+    samples = [
+        CommentedSample(
+            f"s{number}",
+            f"thread {number // 10}",
+            "draw " * 200,
+            "d",
+            (f"https://p.example/{number}",),
+            (),
+            ("o",),
+            (Comment(f"https://p.example/{number}/1", "too yellow " * 100, "cast", "cast"),),
+            False,
+        )
+        for number in range(10_000)
+    ]
+    (group,) = group_complaints(Complaints(tuple(samples), {}))
+    row = build_row("cast", group, group.split_evidence())
+    target = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
+    table = pa.Table.from_pylist([row], TO_WRITE.schema)
+    ((request,),) = WriteChecks(target).requests(table)
+    assert len(request.inputs["comments"]) <= 60
+    texts = [part.text for message in request.messages for part in message.parts]
+    assert sum(map(len, texts)) < 40_000
+
+
+def test_a_budget_that_ends_leaves_a_check_undecided(config: Path, eyes: DrawnEyes) -> None:
+    engine = {"kind": KIND}
+    eyes.cost_usd, eyes.prices = 0.01, (1.0, 1.0)
+    change(config, judges=[{"name": "eyes", "developer": "Northlight", "engine": engine}])
+    result = check_complaints(config, budget_usd=0.5)
+    assert {check.status for check in result.checks} == {"proposed"}
+    assert result.cost_usd == pytest.approx(0.5, abs=0.05)
+    # The same command goes on from there.
+    eyes.cost_usd = 0.0
+    statuses = {check.name: check.status for check in check_complaints(config).checks}
+    assert statuses == {"colour_cast": "kept", "extra_fingers": "fell"}
+
+
+def test_samples_that_a_check_does_not_fit_prove_nothing(config: Path, eyes: DrawnEyes) -> None:
+    eyes.written = {"colour cast": {"fits": "Does the task ask for a boat or a fox?"}}
+    change(config, applicability={"engine": {"kind": KIND}})
+    cast = by_name(check_complaints(config).checks)["colour_cast"]
+    assert cast.fits == "Does the task ask for a boat or a fox?"
+    (certificate,) = cast.certificates
+    asked = [request for request in eyes.asked if request.task == "applicability"]
+    fitting = sum(eyes.fits(request) for request in asked)
+    assert 0 < fitting < len(asked) == 40 - WRITING + 50
+    assert certificate.not_fitting == len(asked) - fitting
+    assert certificate.complaints + certificate.praise == fitting

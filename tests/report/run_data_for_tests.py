@@ -11,7 +11,7 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pyarrow as pa
 from PIL import Image
@@ -208,6 +208,8 @@ def filled(kind: Any, word: str) -> Any:
     origin, inside = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType, Annotated):
         return filled(inside[0], word)
+    if origin is Literal:
+        return inside[0]
     if origin is tuple:
         return [filled(one, word) for one in inside if one is not ...]
     if origin is Mapping:

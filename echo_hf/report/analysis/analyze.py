@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import find_complete, write_json
 from echo_hf._infra.console import Notify
-from echo_hf.config.evaluation import OWN_NAME, AnalysisOptions
+from echo_hf.config.evaluation import OWN_NAME, AnalysisOptions, MetricsOptions
 from echo_hf.config.runs import RELEASE_FOLDER, find_runs_folder, is_run
 from echo_hf.config.sections import Target
 from echo_hf.curate.keywords import normalize_keyword
@@ -23,6 +23,13 @@ from echo_hf.hub.diff import first_bigram, measure_drift
 from echo_hf.hub.facts import UNKNOWN
 from echo_hf.hub.manifest import Manifest, get_version
 from echo_hf.hub.run_tables import ANALYSIS_FILE
+from echo_hf.judging.complaints import NotEvidence, group_complaints, read_complaints
+from echo_hf.judging.validity import (
+    ComplaintMeasures,
+    MeasureOptions,
+    describe_measures,
+    measure_complaints,
+)
 from echo_hf.metrics.result import describe_error
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.report.analysis import feedback, result
@@ -48,7 +55,9 @@ from echo_hf.report.analysis.tasks import (
 )
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.benchmark import ON_HUB, Benchmark
+from echo_hf.systems.checks import read_checks
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
+from echo_hf.systems.run_tables import read_applicability
 from echo_hf.tables import arrow_rows
 
 SAMPLE_COLUMNS = (
@@ -79,12 +88,13 @@ def analyze(
     config: RunOrConfig, *, runs: Path | str | None = None, say: Notify = lambda _: None
 ) -> AnalysisResult:
     """Analyze a benchmark, and write `analysis.json` into its run's folder."""
-    options = AnalysisOptions()
+    options, metrics = AnalysisOptions(), MetricsOptions({})
     protocol: ProtocolName = "corrected"
     if not isinstance(config, Path | str) or not is_release(str(config), runs):
         run = EvaluationRun.from_config(config, runs)
         folder, name = run.prepare(), run.config.name
         options, protocol = run.config.analysis, run.config.protocol
+        metrics = run.config.metrics
         release = _read_release(run.benchmark)
     else:
         reference = str(config)
@@ -99,7 +109,7 @@ def analyze(
             )
         folder.root.mkdir(parents=True, exist_ok=True)
         release = _read_release(Benchmark(reference, cache=folder.cache))
-    analysis = _analyze_release(name, release, folder, options, protocol, say)
+    analysis = _analyze_release(name, release, folder, options, metrics, protocol, say)
     path = folder.root / ANALYSIS_FILE
     write_json(path, analysis.model_dump(mode="json"), ensure_ascii=False)
     return AnalysisResult(path, analysis)
@@ -160,6 +170,7 @@ def _analyze_release(
     release: AnalyzedRelease,
     folder: RunFolder,
     options: AnalysisOptions,
+    metrics: MetricsOptions,
     protocol: ProtocolName,
     say: Notify,
 ) -> Analysis:
@@ -192,6 +203,16 @@ def _analyze_release(
         else AnalysisPart.omit(NotAnalyzed.NO_POSTS),
         "funnel": feedback.read_funnel(manifest),
     }
+    say("complaints and measures")
+    measured = MeasureOptions(
+        metrics=metrics,
+        protocol=protocol,
+        applicability=read_applicability(release.benchmark, folder)[0],
+        checks=read_checks(release.benchmark, folder),
+        n_boot=draws,
+        seed=seed,
+    )
+    parts["measures"] = _hold_measures(release.benchmark, folder, measured)
     say("near-duplicates and languages")
     parts["near_duplicates"] = find_duplicates(sets, similarity=options.similarity, seed=seed)
     parts["languages"] = detect_languages(sets)
@@ -217,6 +238,18 @@ def _analyze_release(
         not_fetched=not_fetched,
         **parts,
     )
+
+
+def _hold_measures(
+    benchmark: Benchmark, folder: RunFolder, options: MeasureOptions
+) -> AnalysisPart[ComplaintMeasures]:
+    complaints = read_complaints(benchmark, folder)
+    groups = group_complaints(complaints)
+    if not groups:
+        is_left_out = NotEvidence.DEHYDRATED in complaints.left_out
+        return AnalysisPart.omit(NotAnalyzed.DEHYDRATED if is_left_out else NotAnalyzed.NO_COMMENTS)
+    found = measure_complaints(groups, folder.images, options, complaints.left_out)
+    return AnalysisPart(found=found, definition=describe_measures(options))
 
 
 def _analyze_tasks(

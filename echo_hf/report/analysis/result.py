@@ -13,6 +13,7 @@ from echo_hf._infra.bootstrap import Unscored
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import MissingExtraError
 from echo_hf.judging.results import FigureModel, read_figures
+from echo_hf.judging.validity import ComplaintMeasures
 from echo_hf.reasons import Reason
 
 
@@ -38,6 +39,7 @@ class NotAnalyzed(Reason):
     NOT_SHOWN = "not_shown", "the plot shows a random draw of the set, and it is not in it"
     BAD_FONT = "bad_font", "the font cannot be read"
     NO_GLYPHS = "no_glyphs", "the font has no glyph for one of its characters"
+    DEHYDRATED = "dehydrated", "words or images are left out: `echo-hf hydrate` puts them back"
     NO_SPACE = "no_space", "the image has no space left for it"
 
 
@@ -365,6 +367,7 @@ class Analysis(SummaryMixin, FigureModel):
     # Analyses of older versions lack these parts.
     open_tasks: AnalysisPart[TaskPhraseAnalysis] = AnalysisPart.omit(NotAnalyzed.NO_PHRASES)
     since: AnalysisPart[ReleaseComparison] = AnalysisPart.omit(NotAnalyzed.NO_RELEASE_BEFORE)
+    measures: AnalysisPart[ComplaintMeasures] = AnalysisPart.omit(NotAnalyzed.NO_COMMENTS)
     embedding_map: AnalysisPart[EmbeddingMap]
     failures: AnalysisPart[FailureAnalysis]
     word_cloud: AnalysisPart[WordCloud]
