@@ -97,7 +97,7 @@ class ChecksResult:
 
     @property
     def changes(self) -> tuple[CheckChange, ...]:
-        """What became of the checks, and why."""
+        """The changes of the checks, each with its reason."""
         return list_check_changes(self.before, self.checks)
 
     @property

@@ -71,7 +71,7 @@ class CheckState:
 
 @dataclass(frozen=True)
 class CheckChange:
-    """What became of a check.
+    """A change of a check.
 
     Attributes:
         name: Its name.

@@ -371,7 +371,7 @@ class GoneEyes(DrawnEyes):
     """Reads posts, and is gone when a question is to be written."""
 
     def write(self, request: Request) -> str:
-        raise EngineError(f"who writes {request.task} has left")
+        raise EngineError(f"the writer of {request.task} has left")
 
 
 def test_an_update_that_stops_at_a_check_goes_on_and_keeps_the_release_before(
