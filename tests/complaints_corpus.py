@@ -150,7 +150,11 @@ class DrawnEyes:
             return json.dumps({"score": 5, "note": None})
         if request.task == "feedback" and "comments" not in request.inputs:
             return json.dumps({"task_phrase": "draw a picture"})
-        return json.dumps(RULES[request.task](request.inputs))
+        answer = RULES[request.task](request.inputs)
+        if request.task == "roles":  # rules do not look; nobody is drawn
+            for sample in answer["samples"]:
+                sample["may_show_minor"] = False
+        return json.dumps(answer)
 
     @property
     def usd_per_million_prompt_tokens(self) -> float:

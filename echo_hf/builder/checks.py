@@ -100,6 +100,20 @@ class ChecksResult:
         """The changes of the checks, each with its reason."""
         return list_check_changes(self.before, self.checks)
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a question was not written or proven although there are enough threads."""
+        unproven = {
+            check.key
+            for check in self.checks
+            if check.status == "proposed" and not check.certificates
+        }
+        return any(
+            state.check in unproven or state.refused == NoCheck.NOT_ANSWERED
+            for state in self.groups
+            if not state.missing
+        )
+
 
 def check_complaints(
     config: RunOrConfig,

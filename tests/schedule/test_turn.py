@@ -6,16 +6,21 @@ import json
 import os
 import shutil
 import sqlite3
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
 from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url
+from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import RunError
-from echo_hf.schedule.turn import COUNT_FILE, STEPS, UNFINISHED_FILE, SyncedRun
+from echo_hf.schedule.turn import COUNT_FILE, STEPS, UNFINISHED_FILE, SyncedRun, Turn, turn
+from tests.complaints_corpus import DrawnEyes, write_config, write_posts
 from tests.errors_for_tests import said_by
 from tests.local_hub import LocalHub
 from tests.schedule.conftest import NAME, REPO, SCHEDULE, Take, change
@@ -161,6 +166,97 @@ def test_a_dry_run_shows_every_step_and_asks_nobody(config: Path, tmp_path: Path
         assert f"{step}: {about}" in result.output
     assert SCHEDULE["repo_id"] in result.output
     assert not runs.exists()
+
+
+def test_a_turn_without_checks_says_so_in_a_word(take: Take) -> None:
+    assert take().steps["checks"] == "none"
+
+
+@dataclass
+class PaidEyes(DrawnEyes):
+    """Sees what is drawn, at a dollar a call."""
+
+    usd_per_million_prompt_tokens: float = 1.0
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        for number, completion in super().stream(requests):
+            yield number, replace(completion, cost_usd=1.0)
+
+
+@pytest.fixture
+def complained(tmp_path: Path) -> Path:
+    """A config with checks, on posts that complain of a cast."""
+    DrawnEyes().use()
+    posts = write_posts(tmp_path, {"colour cast": 30, "": 24})
+    sections = {"schedule": SCHEDULE, "checks": {"window_days": 30}}
+    return write_config(tmp_path, [posts], **sections)
+
+
+def say_more(config: Path, day: int, **threads: int) -> None:
+    named = {name.replace("_", " "): count for name, count in threads.items()}
+    path = write_posts(config.parent, named, day=day, seed=day, name=f"posts{day}")
+    posts = yaml.safe_load(config.read_text("utf-8"))["posts"]
+    change(config, posts=[*posts, {"source": "jsonl", "path": path.name}])
+
+
+def test_a_proposal_says_what_became_of_checks_and_why(hub: LocalHub, complained: Path) -> None:
+    """A complaint that appears, and one that goes; each release has the checks of its turn."""
+
+    def take() -> Turn:
+        return turn(complained, api=hub.api())
+
+    first = take()
+    repository = hub.repositories[REPO]
+    assert (first.held, first.steps["checks"]) == ((), "1 appeared, $0.00")
+    assert r"- colour\_cast@1 appeared and is kept: J 1.00" in repository.pulls[1].said[0]
+    assert "checks/test-00000-of-00001.parquet" in repository.commits[repository.merge(1)].files
+
+    say_more(complained, 100, extra_fingers=30)
+    second = take()
+    assert (second.held, second.steps["checks"]) == ((), "1 appeared, 1 retired, $0.00")
+    said = repository.pulls[2].said[0]
+    assert r"- colour\_cast@1 is retired: nobody complained of it in the days that count" in said
+    assert r"- extra\_fingers@1 appeared and fell short: J is below 0.3" in said
+    repository.merge(2)
+    third = take()
+    assert third.steps["checks"] == "nothing changed, $0.00"
+    assert third.request is None
+
+
+def test_a_turn_goes_on_after_its_checks_and_proposes_them_all_the_same(
+    hub: LocalHub, complained: Path
+) -> None:
+    hub.dead = True
+    done = turn(complained, api=hub.api())
+    assert (done.steps["checks"], done.request) == ("1 appeared, $0.00", None)
+    hub.dead = False
+    eyes = DrawnEyes().use()
+    done = turn(complained, api=hub.api())
+    assert (done.held, done.steps["checks"], eyes.asked) == ((), "nothing changed, $0.00", [])
+    assert r"colour\_cast@1 appeared and is kept" in hub.repositories[REPO].pulls[1].said[0]
+
+
+def test_checks_keep_within_the_budget_of_a_turn(hub: LocalHub, complained: Path) -> None:
+    change(complained, schedule={**SCHEDULE, "budget_usd": 5})
+    eyes = PaidEyes().use()
+    done = turn(complained, api=hub.api())
+    assert done.held == ("checks: the budget of $5.00 ended before all was asked",)
+    paid = [one for one in eyes.asked if one.task in ("checks", "rate")]
+    assert len(paid) == 5
+    change(complained, schedule={**SCHEDULE, "budget_usd": 500})
+    done = turn(complained, api=hub.api())
+    assert done.held == ()
+    asked = [one for one in eyes.asked if one.task in ("checks", "rate")]
+    assert len(asked) == 1 + 20 + 24  # none of them twice
+
+
+def test_a_step_that_stops_at_a_check_leaves_the_evaluation_for_the_next_turn(
+    hub: LocalHub, complained: Path
+) -> None:
+    change(complained, judges=[])
+    done = turn(complained, api=hub.api())
+    assert [one.partition(" stopped")[0] for one in done.held] == ["checks"]
+    assert "eval" not in done.steps
 
 
 @pytest.fixture
