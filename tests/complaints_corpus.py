@@ -124,6 +124,8 @@ class DrawnEyes:
     stored: bool = True
     sees_images: bool | None = True
     asked: list[Request] = field(default_factory=list)
+    cost_usd: float = 0.0
+    prices: tuple[float, float] = (0.0, 0.0)
     written: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # instead, by keyword
 
     def signature(self) -> Mapping[str, Any]:
@@ -133,13 +135,15 @@ class DrawnEyes:
         for number, request in enumerate(requests):
             self.asked.append(request)
             text = self.answer(request)
-            yield number, Completion(text, usage=Usage(100, 20, 0), cost_usd=0.0)
+            yield number, Completion(text, usage=Usage(100, 20, 0), cost_usd=self.cost_usd)
 
     def answer(self, request: Request) -> str:
         if request.task == "checks":
             return self.write(request)
         if request.task == "rate":
             return self.look(request)
+        if request.task == "applicability":
+            return json.dumps({"colour_cast@1": int(self.fits(request)), "rationale": "it says so"})
         if request.task == "safety":
             return json.dumps({"hazards": []})
         if request.task == "relevance":
@@ -147,6 +151,18 @@ class DrawnEyes:
         if request.task == "feedback" and "comments" not in request.inputs:
             return json.dumps({"task_phrase": "draw a picture"})
         return json.dumps(RULES[request.task](request.inputs))
+
+    @property
+    def usd_per_million_prompt_tokens(self) -> float:
+        return self.prices[0]
+
+    @property
+    def usd_per_million_completion_tokens(self) -> float:
+        return self.prices[1]
+
+    def fits(self, request: Request) -> bool:
+        """Whether a task is of a boat or a fox."""
+        return any(thing in request.inputs["prompt"] for thing in ("boat", "fox"))
 
     def write(self, request: Request) -> str:
         keyword = request.inputs["keyword"]

@@ -9,6 +9,7 @@ import numpy as np
 
 from echo_hf.config.evaluation import EvaluationBase, JudgeConfig
 from echo_hf.engines.base import ImageRef
+from echo_hf.hub.check_changes import CheckReason
 from echo_hf.images.store import ImageStore
 from echo_hf.judging import judge as judging
 from echo_hf.judging.applicability import Applicability, build_applicability_rows
@@ -16,27 +17,17 @@ from echo_hf.judging.complaints import CommentedSample
 from echo_hf.judging.rate import TO_RATE, build_task_row, to_dataset
 from echo_hf.judging.session import JudgeTask
 from echo_hf.metrics.rubric import make_rubric_metric
-from echo_hf.reasons import Reason
-from echo_hf.scores.certificate import KEPT_J, KEPT_P, adjust_p_values, certify
+from echo_hf.scores.certificate import KEPT_J, adjust_p_values, certify
 from echo_hf.systems.base import Task
 from echo_hf.systems.checks import VOTE, Check, CheckCertificate
 from echo_hf.tables import Row
-
-
-class FellShort(Reason):
-    """Why a check is not kept."""
-
-    FEW_ANSWERS = "few_answers", "judges answered about too few threads"
-    BY_CHANCE = "by_chance", f"p, after all checks are counted, is above {KEPT_P:g}"
-    WEAK = "weak", f"J is below {KEPT_J:g}"
-
 
 COMPLAINT, PRAISE = "complaint", "praise"
 Answers = Mapping[tuple[str, str], bool]  # by sample and output: whether a judge said yes
 
 
 class CheckProof(NamedTuple):
-    """What judges answered about a check, and which samples it fits; null for one not known."""
+    """Answers of judges about a check, and which samples it fits; null for one not known."""
 
     check: Check
     answers: Mapping[str, Answers]
@@ -183,10 +174,10 @@ def decide(
 
 def _decide_status(check: Check, deciding: CheckCertificate | None) -> tuple[str, str | None]:
     if deciding is None or deciding.reason is not None or deciding.j is None:
-        return ("proposed", FellShort.FEW_ANSWERS.value)
+        return ("proposed", CheckReason.FEW_ANSWERS.value)
     if deciding.kept or (check.status == "kept" and deciding.j >= KEPT_J):
         return "kept", None
-    return "fell", (FellShort.WEAK if deciding.j < KEPT_J else FellShort.BY_CHANCE).value
+    return "fell", (CheckReason.WEAK if deciding.j < KEPT_J else CheckReason.BY_CHANCE).value
 
 
 def needs_proof(check: Check) -> bool:

@@ -71,8 +71,8 @@ MARKUP = re.compile(r"[<>\[\]{}|`\\#@$*_~^]|://|www\.|&\w+;|[\x00-\x1f]")
 CAPITAL = re.compile(r"(?<![.?!:] )(?<!^)\b(?![A-Z]{2,4}s?\b)[A-Z]\w*")
 ADDRESSED = re.compile(
     r"\b(you|yours?|please|ignore|disregard|instructions?|system prompt|assistant|judges?|raters?"
-    r"|evaluators?|annotators?|ratings?|scores?|always (?:yes|no)"
-    r"|(?:rate|answer|reply|respond|say) (?:it|with|yes|no|that|this))\b",
+    r"|evaluators?|annotators?|ratings?|scores?|(?:always|say) (?:yes|no)"
+    r"|(?:rate|answer|reply|respond) (?:it|with|yes|no|that|this))\b",
     re.IGNORECASE,
 )
 NOT_SEEN = re.compile(

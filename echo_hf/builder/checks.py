@@ -18,6 +18,7 @@ from echo_hf.builder.check_proof import (
     needs_proof,
     read_answers,
 )
+from echo_hf.builder.check_upkeep import list_check_changes, retire_checks
 from echo_hf.builder.check_writing import TO_WRITE, NoCheck, WriteChecks, build_row, find_fault
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import JudgeConfig
@@ -27,6 +28,8 @@ from echo_hf.curate.keywords import normalize_keyword
 from echo_hf.curate.personal_data import read_run_names
 from echo_hf.engines.base import Failed
 from echo_hf.errors import ConfigError, JudgeError, RunError, unknown
+from echo_hf.hub.check_changes import CheckChange
+from echo_hf.hub.run_tables import RESULTS_FILE
 from echo_hf.judging import judge as judging
 from echo_hf.judging.complaints import (
     ComplaintGroup,
@@ -38,6 +41,7 @@ from echo_hf.judging.complaints import (
     read_complaints,
 )
 from echo_hf.judging.rate import to_dataset
+from echo_hf.judging.results import SavedResults, read_figures
 from echo_hf.judging.session import IN_PROCESS, AskPlan, JudgeTask, JudgingSession, open_session
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.reasons import Reason
@@ -91,6 +95,11 @@ class ChecksResult:
     cost_usd: float | None = None
     path: Path | None = None
 
+    @property
+    def changes(self) -> tuple[CheckChange, ...]:
+        """What became of the checks, and why."""
+        return list_check_changes(self.before, self.checks)
+
 
 def check_complaints(
     config: RunOrConfig,
@@ -104,6 +113,9 @@ def check_complaints(
     watch: ProgressListener | None = None,
 ) -> ChecksResult:
     """Write a check for each failure that enough people name, and prove all on the posts.
+
+    Before that, checks are retired whose complaint has gone, or that all systems pass by the last
+    score.
 
     Args:
         config: The config of a build with judges, or its run.
@@ -121,7 +133,6 @@ def check_complaints(
     """
     run = EvaluationRun.from_config(config, runs)
     config, options = _check_config(run)
-    chosen = judging.choose_judges(run.config, judges or options.judges or None)
     folder = run.prepare()
     if not (folder.root / "stages").exists():
         raise RunError(
@@ -130,15 +141,15 @@ def check_complaints(
         )
     complaints, before = read_complaints(run.benchmark, folder), run.read_checks()
     proposal = Proposal(run, config, complaints, before, _find_merge(run))
-    engines = dict[str, EngineChoice]()
+    if not (proposal.to_write or proposal.to_prove):
+        return proposal.finish(dry_run)
+    chosen = judging.choose_judges(config, judges or options.judges or None)
+    engines: dict[str, EngineChoice] = {}
     if proposal.to_write:
         engines[WRITER] = config.engines[get_writer(config, options)]
-    if proposal.to_write or proposal.to_prove:
-        engines |= judging.engines_of(chosen)
-        if config.applicability is not None:
-            engines[judging.APPLICABILITY] = config.applicability.engine
-    if not engines:
-        return proposal.finish(dry_run)
+    engines |= judging.engines_of(chosen)
+    if config.applicability is not None:
+        engines[judging.APPLICABILITY] = config.applicability.engine
     limits: dict[str, Any] = {"again": again, "keep_going": keep_going}
     runner = IN_PROCESS if dry_run else config.runner
     with open_session(folder, engines, budget_usd, watch, runner, **limits) as session:
@@ -186,7 +197,7 @@ def _find_merge(run: EvaluationRun) -> Merge | None:
 
 
 class Proposal:
-    """What is written, asked and decided in one go.
+    """Writes, asks and decides all that is due at once.
 
     Args:
         run: The run of the build.
@@ -209,7 +220,10 @@ class Proposal:
         self.samples = {sample.sample_id: sample for sample in complaints.samples}
         self.refused: dict[str, tuple[NoCheck, str]] = {}
         self.stopped: list[str] = []
-        self.checks = {check.key: check for check in self._read_files()}
+        results = read_figures(run.folder.root / RESULTS_FILE, SavedResults, "score")
+        window_days = (config.checks or ChecksOptions()).window_days
+        current = retire_checks(self._read_files(), complaints, results, window_days)
+        self.checks = {check.key: check for check in current}
         self.groups: dict[str, ComplaintGroup] = {}  # by name of the check
         self.missing: dict[str, MissingThreads] = {}
         self.to_prove: list[Check] = []

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import find_complete, replace_file
+from echo_hf.builder.check_upkeep import drop_evidence, list_check_changes
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as COLLECTED
 from echo_hf.collect.crawl_ledger import forget_posts
@@ -36,6 +37,7 @@ from echo_hf.curate.decisions import DECISIONS_FILE, drop_decisions, read_decisi
 from echo_hf.curate.events import EVENTS_FILE, EventLog
 from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import RunError
+from echo_hf.hub.check_changes import CheckChange
 from echo_hf.hub.facts import CONFIGS, SCORE_CONFIGS
 from echo_hf.hub.redistribution import iterate_post_urls
 from echo_hf.hub.remote import POST_COLUMNS
@@ -45,10 +47,10 @@ from echo_hf.pipeline.progress import LOG_FILE
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.systems.checks import read_own_checks, write_checks
 from echo_hf.systems.journal import drop_samples, lock_run, open_journals
-from echo_hf.tables import Row
+from echo_hf.tables import HUMAN, LABELS, Row
 
-HUMAN = "human"
 IMAGE_COLUMNS = ("input_images", "output_images")
 # What is quickly made anew, and may hold a post that has left all else: errors repeat what was
 # asked.
@@ -88,8 +90,28 @@ def find_named_images(root: Path) -> set[str]:
 
 
 def _list_run_tables(root: Path) -> list[Path]:
-    paths = (root / f"{name}.parquet" for name in (*SCORE_CONFIGS, HUMAN))
+    names = dict.fromkeys((*SCORE_CONFIGS, HUMAN.name, LABELS.name))
+    paths = (root / f"{name}.parquet" for name in names)
     return [path for path in paths if path.exists()]
+
+
+def withdraw_checks(root: Path, samples: Collection[str]) -> tuple[CheckChange, ...]:
+    """Take samples out of the checks of a run, and return what became of these.
+
+    Of what complaints were called only what the stages still have of others is known to be theirs.
+    """
+    if not samples or not (checks := read_own_checks(root)):
+        return ()
+    keywords = {
+        comment.get("keyword")
+        for row in _read_rows(_list_tables(root / "stages"), ["id", "community_feedback"])
+        if row["id"] not in samples
+        for comment in row["community_feedback"] or ()
+    }
+    left = drop_evidence(checks, samples, keywords)
+    if left != checks:
+        write_checks(root, left, keep_edits=True)
+    return list_check_changes(checks, left)
 
 
 @dataclass(frozen=True)
@@ -102,6 +124,7 @@ class Removal:
     answers: int
     left_in: tuple[str, ...]
     pages: int = 0
+    checks: tuple[CheckChange, ...] = ()
 
 
 def forget(
@@ -129,8 +152,9 @@ def forget(
         with closing(folder.open_store()) as store:
             answers = store.forget(forgotten)
         pages, unused = forget_posts(collected, forgotten), list[Path]()
-        is_here = bool(content.posts or answers)
+        is_here, changes = bool(content.posts or answers), tuple[CheckChange, ...]()
         if is_here:
+            changes = withdraw_checks(root, content.samples)
             remove_rows(root, content.samples)
             # Crops and local files are made anew.
             in_use = content.images | find_named_images(root)
@@ -146,9 +170,8 @@ def forget(
         lines = tuple(_find_left_lines(config, folder, forgotten)) if is_here else ()
     unknown = tuple(url for url in forgotten if url not in content.posts)
     samples = tuple(sorted(content.samples))
-    return Removal(
-        forgotten, len(content.posts), unknown, samples, len(unused), answers, lines, pages
-    )
+    counts = len(unused), answers, lines, pages
+    return Removal(forgotten, len(content.posts), unknown, samples, *counts, changes)
 
 
 def _delete(root: Path, names: Iterable[str]) -> None:

@@ -16,9 +16,10 @@ from datasets import Dataset
 
 from echo_hf._infra.atomic import find_complete, replace_folder
 from echo_hf.builder.build import BuildRun, list_asking_stages, open_run
+from echo_hf.builder.checks import ChecksResult, check_complaints
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE
 from echo_hf.collect.records import read_records
-from echo_hf.config.loading import Config
+from echo_hf.config.loading import Config, load_config
 from echo_hf.engines.base import Engine, check_installed, check_vision
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import (
@@ -35,6 +36,7 @@ from echo_hf.hub.release import Release, is_complete
 from echo_hf.pipeline.batch_inference import plan_requests
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.result import StageStats
+from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_order import list_stages_through
 from echo_hf.pipeline.trial import Trial, send_trial, take_requests
@@ -52,6 +54,7 @@ class UpdateResult:
     changed: bool
     previous: Path | None
     stats: tuple[StageStats, ...]
+    checks: ChecksResult | None = None  # null where the config keeps none up, or nobody is asked
 
     @property
     def calls_made(self) -> int:
@@ -74,32 +77,56 @@ def update(
     again: bool = False,
     keep_going: bool = False,
     runner: str | None = None,
+    checks: bool = True,
     watch: ProgressListener | None = None,
 ) -> UpdateResult:
-    """Build a benchmark from the current posts, and keep the release before it."""
-    options: dict[str, Any] = {"offline": offline, "again": again, "keep_going": keep_going}
-    with open_run(config, runs, **options, runner=runner, watch=watch) as run:
+    """Build a benchmark from the current posts, and keep the release before it.
+
+    With `checks` those of a config with such a section are kept up as well, and the release has
+    them; not if offline.
+    """
+    config = load_config(config).run_by(runner)
+    asking: dict[str, Any] = {"again": again, "keep_going": keep_going, "watch": watch}
+    writing = {"with_responses": with_responses, "allow_empty": allow_empty}
+    keeps_checks = checks and config.checks is not None and not offline
+    checked: ChecksResult | None = None
+    with open_run(config, runs, offline=offline, **asking) as run:
         results, folder = list(run.results(run.stages[-1])), run.folder
         # A complete copy is from a killed update, and is still the previous release.
-        backup, previous = folder.cache / BACKUP_FOLDER, None
+        backup = folder.cache / BACKUP_FOLDER
         if not is_complete(backup):
             shutil.rmtree(backup, ignore_errors=True)
             if is_complete(folder.release):
                 # Hard links: the files stay when the release is replaced.
                 shutil.copytree(find_complete(folder.release), backup, copy_function=_link)
-        previous_manifest = (backup / MANIFEST).read_bytes() if backup.exists() else None
         try:
-            release = run.release(results, with_responses=with_responses, allow_empty=allow_empty)
+            release = run.release(results, **writing)
         except Exception:
             shutil.rmtree(backup, ignore_errors=True)
             raise
-        changed = previous_manifest != (release.path / MANIFEST).read_bytes()
-        if changed and previous_manifest is not None:
-            with replace_folder(folder.previous) as partial:
-                shutil.copytree(backup, partial, copy_function=_link, dirs_exist_ok=True)
-            previous = folder.previous
-        shutil.rmtree(backup, ignore_errors=True)
-    return UpdateResult(release, changed, previous, tuple(result.stats for result in results))
+        if not keeps_checks:
+            changed, previous = _keep_previous(folder, release)
+    if keeps_checks:  # the models of the stages have left the memory
+        checked = check_complaints(config, runs=runs, **asking)
+        with open_run(config, runs, offline=True) as run:
+            if checked.checks != checked.before:
+                release = run.release(list(run.results(run.stages[-1])), **writing)
+            changed, previous = _keep_previous(folder, release)
+    stats = tuple(result.stats for result in results)
+    return UpdateResult(release, changed, previous, stats, checked)
+
+
+def _keep_previous(folder: RunFolder, release: Release) -> tuple[bool, Path | None]:
+    """Return whether a release differs from the one before, and the folder where that is kept."""
+    backup, previous = folder.cache / BACKUP_FOLDER, None
+    before = (backup / MANIFEST).read_bytes() if backup.exists() else None
+    changed = before != (release.path / MANIFEST).read_bytes()
+    if changed and before is not None:
+        with replace_folder(folder.previous) as partial:
+            shutil.copytree(backup, partial, copy_function=_link, dirs_exist_ok=True)
+        previous = folder.previous
+    shutil.rmtree(backup, ignore_errors=True)
+    return changed, previous
 
 
 def _link(source: str, target: str) -> None:

@@ -25,7 +25,7 @@ from echo_hf.cli.verb import (
     open_progress,
     option,
 )
-from echo_hf.errors import ConfigError, ReviewError, RunError
+from echo_hf.errors import ConfigError, ReviewError, RunError, unknown
 from echo_hf.reasons import count_unusable
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def update(
 ) -> Payload:
     """Build from the posts there are now. Compare with the release before."""
     from echo_hf.builder import update as updates
-    from echo_hf.cli.build_view import show_change, show_diff
+    from echo_hf.cli.build_view import show_change, show_check_changes, show_diff
     from echo_hf.hub.diff import diff as compared
 
     if again and offline:
@@ -262,6 +262,7 @@ def update(
     options |= {"again": again, "keep_going": keep_going}
     with open_progress() as watch:
         updated = updates.update(config, **options, with_responses=with_responses, watch=watch)
+    del watch.stats[len(updated.stats) :]  # what was asked for checks is no stage
     calls = [f"{pluralize(updated.calls_made, 'call')} made"] if updated.calls_made else []
     calls += (
         [f"{updated.reused_answers:,} answers of earlier runs used again"]
@@ -276,10 +277,13 @@ def update(
         (show_diff if watch.details else show_change)(watch.console, difference)
     elif not updated.changed:
         watch.console.print("nothing changed: it is the one that was there")
+    changes = updated.checks.changes if updated.checks else ()
+    show_check_changes(watch.console, changes)
     counts = {
         "calls": updated.calls_made,
         "reused": updated.reused_answers,
         "changed": updated.changed,
+        "checks": [change.as_json() for change in changes] if updated.checks else None,
     }
     diff = difference and difference.to_json()
     return {**payload, **counts, "previous": updated.previous, "diff": diff}
@@ -317,9 +321,12 @@ def _print_next_step(watch: TerminalProgress, release: Release) -> None:
 def why(
     config: ConfigArgument,
     stage: Annotated[str | None, typer.Argument(help=f"Only this stage, {LISTED}.")] = None,
+    check: str | None = choice(None, "Instead, why this check is kept, fell or went: its NAME."),
     runs: Runs = None,
 ) -> Payload:
-    """Show which stages would run again, and why."""
+    """Show which stages would run again, and why. --check: why a check has its status."""
+    if check is not None:
+        return _show_check(config, check, stage, runs)
     from echo_hf.builder import update as reasons
     from echo_hf.builder.build import open_run
     from echo_hf.cli.build_view import show_changes
@@ -333,6 +340,21 @@ def why(
     fields = [dict(zip(change._fields[:-1], change, strict=False)) for change in changes]
     sentences = [{"sentence": change.sentence} for change in changes]
     return {"changes": [{**pair[0], **pair[1]} for pair in zip(fields, sentences, strict=True)]}
+
+
+def _show_check(config: Path, name: str, stage: str | None, runs: Path | None) -> Payload:
+    from echo_hf.cli.checks_view import describe_versions, show_versions
+    from echo_hf.systems.evaluation_run import EvaluationRun
+
+    if stage is not None:
+        raise ConfigError("a stage and --check are two things: give one at a time")
+    checks = EvaluationRun.from_config(config, runs).read_checks()
+    versions = [check for check in checks if name in (check.name, check.key)]
+    if not versions:
+        names = {check.name for check in checks}
+        raise ConfigError(unknown("check", name, names, "--check"))
+    show_versions(make_console(), versions)
+    return {"check": versions[-1].name, "versions": describe_versions(versions)}
 
 
 def check_engine(

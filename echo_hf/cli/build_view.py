@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from echo_hf.collect.crawl_ledger import CrawlStats
     from echo_hf.config.collection import Search
     from echo_hf.config.paper import PaperDifference
+    from echo_hf.hub.check_changes import CheckChange
     from echo_hf.hub.diff import ReleaseDiff, StageChange
     from echo_hf.hub.publish import PublishPlan
     from echo_hf.pipeline.result import StageStats
@@ -46,6 +47,7 @@ MAX_URLS = 10
 LOW_YIELD = 0.1  # samples of posts: what rules read of posts that people write as they like
 ENGINE_HINT = "names one: `echo-hf engines`"
 MAX_IDS = 5
+MAX_CHECKS = 5
 MAX_MOVERS = 3
 MOVERS_HEADING = "what moved most, in points"
 COLORS = {"added": "green", "removed": "red", "changed": "yellow", "moved": "yellow"}
@@ -343,6 +345,7 @@ def show_removal(console: Console, removal: Removal, config: str) -> None:
         lines.append(f"{pluralize(removal.pages, 'stored page')} of platforms lost their content")
     hint = "is that how your posts spell it? It will not be collected"
     lines += [f"nothing here was at {url}: {hint}" for url in removal.unknown]
+    lines += [f"check {clean(change.sentence)}" for change in removal.checks]
     lines += [f"still in {place}: edit that file, it is yours" for place in removal.left_in]
     lines.append(
         "what somebody else loaded with datasets may lie in "
@@ -351,6 +354,15 @@ def show_removal(console: Console, removal: Removal, config: str) -> None:
     )
     for line in (*lines, f"next: echo-hf build {config}"):
         say(console, line)
+
+
+def show_check_changes(console: Console, changes: Sequence[CheckChange]) -> None:
+    """Show what became of checks, and why; without details of the first few."""
+    shown = changes if getattr(console, "details", False) else changes[:MAX_CHECKS]
+    for change in shown:
+        say(console, f"check {clean(change.sentence)}")
+    if hidden := len(changes) - len(shown):
+        say(console, f"{pluralize(hidden, 'more check')} changed: {SEE_MORE}", "dim")
 
 
 def show_change(console: Console, difference: ReleaseDiff) -> None:
@@ -411,6 +423,10 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
         if part.row_count:
             say(console, f"\n{title}", "bold")
             console.print(part)
+    if difference.checks:
+        say(console, "\nchecks", "bold")
+    for check in difference.checks:
+        say(console, clean(check.sentence))
     console.print()
     for config, shared in difference.scores.configs.items():
         if shared.shared or shared.a or shared.b:

@@ -347,9 +347,9 @@ def checks(
     keep_going: KeepGoing = False,
     runs: Runs = None,
 ) -> Payload:
-    """Turn what people complain about into questions to judges, and prove them on the posts.
+    """Turn complaints into questions to judges, proven on the posts.
 
-    Questions that are proven are asked about every system's outputs by `echo-hf judge`. Their files
+    Questions that are kept are asked about every system's outputs by `echo-hf judge`. Their files
     are in the run's folder `checks`, where they may be edited.
     """
     from echo_hf.builder.checks import check_complaints

@@ -161,7 +161,7 @@ def schedule(
 
 def _plan_turn(config: Path, runs: Path | None) -> Payload:
     from echo_hf.cli.build import build, collect
-    from echo_hf.cli.evaluate import eval_
+    from echo_hf.cli.evaluate import checks, eval_
     from echo_hf.collect.crawl import find_searches
     from echo_hf.config.loading import load_config
     from echo_hf.schedule.turn import STEPS, get_schedule
@@ -171,6 +171,8 @@ def _plan_turn(config: Path, runs: Path | None) -> Payload:
     plans: dict[str, Callable[..., Payload]] = {"update": partial(call_verb, build, dry_run=True)}
     if find_searches(loaded):
         plans["collect"] = partial(call_verb, collect, plan=True)
+    if loaded.checks is not None:
+        plans["checks"] = partial(call_verb, checks, budget=options.budget_usd, dry_run=True)
     if loaded.systems:
         plans["eval"] = partial(call_verb, eval_, budget=options.budget_usd, dry_run=True)
     for step, description in STEPS.items():

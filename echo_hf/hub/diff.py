@@ -16,6 +16,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 
 from echo_hf.errors import ReleaseError, SpanError
+from echo_hf.hub.check_changes import CheckChange, compare_checks
 from echo_hf.hub.facts import ALL, BENCHMARK_CONFIGS, CONFIGS, SAMPLE_CONFIGS, ColumnEntry
 from echo_hf.hub.load import open_release
 from echo_hf.hub.manifest import ConfigEntry, StageOrigin
@@ -26,10 +27,11 @@ from echo_hf.hub.release import (
     check_released,
     config_files,
     non_image_columns,
+    read_config_rows,
     read_rows,
 )
 from echo_hf.reasons import Reason
-from echo_hf.tables import SAMPLES, Row
+from echo_hf.tables import CHECKS, SAMPLES, Row
 
 StageOrigins = Mapping[str, StageOrigin]
 ManifestPart = ConfigEntry | StageOrigin
@@ -133,6 +135,7 @@ class ReleaseDiff:
     stages: tuple[StageChange, ...]
     drift: Mapping[str, Drift]
     scores: Comparability
+    checks: tuple[CheckChange, ...] = ()
 
     @property
     def causes(self) -> dict[Cause, int]:
@@ -146,6 +149,7 @@ class ReleaseDiff:
         values["causes"] = {str(cause): count for cause, count in self.causes.items()}
         for config, samples in values["scores"]["configs"].items():
             samples["verdict"] = self.scores.verdict(config)
+        values["checks"] = [change.as_json() for change in self.checks]
         return values
 
 
@@ -194,6 +198,7 @@ def compare_releases(a: Release, b: Release) -> ReleaseDiff:
             a.manifest.protocol == b.manifest.protocol,
             {name: _share(old, new, name) for name in BENCHMARK_CONFIGS},
         ),
+        checks=compare_checks(*(read_config_rows(release, CHECKS.name) for release in (a, b))),
     )
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from echo_hf._infra.console import Notify
 from echo_hf._infra.text import escape_markdown, format_table
 from echo_hf.curate.decisions import DECISIONS_FILE, read_decisions
 from echo_hf.errors import HubError, ReleaseError
+from echo_hf.hub.check_changes import CheckChange
 from echo_hf.hub.diff import ReleaseDiff, compare_releases
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import download_files, open_release
@@ -390,6 +391,8 @@ def describe_changes(difference: ReleaseDiff) -> str:
             for change in difference.stages
         )
         paragraphs.append(f"Stages that differ: {', '.join(stages)}.")
+    if difference.checks:
+        paragraphs += ["Checks that complaints became:", list_sentences(difference.checks)]
     drifts = []
     for name, drift in difference.drift.items():
         movers = (
@@ -404,6 +407,11 @@ def describe_changes(difference: ReleaseDiff) -> str:
         for name in difference.scores.configs
     )
     return "\n\n".join([*paragraphs, format_table(headings, drifts), *verdicts])
+
+
+def list_sentences(changes: Iterable[CheckChange]) -> str:
+    """List what became of checks, in Markdown."""
+    return "\n".join(f"- {escape_markdown(change.sentence)}" for change in changes)
 
 
 class FileContent(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -21,7 +21,16 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError
 from echo_hf.hub.facts import SAMPLE_CONFIGS, SCORE_CONFIGS, LeftOut, describe_problem
 from echo_hf.images.store import ImageStore
-from echo_hf.tables import OUTPUTS, RATINGS, RESULTS, TABLES, arrow_rows, is_wide, lengthen_rows
+from echo_hf.tables import (
+    CHECKS,
+    OUTPUTS,
+    RATINGS,
+    RESULTS,
+    TABLES,
+    arrow_rows,
+    is_wide,
+    lengthen_rows,
+)
 
 FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -174,11 +183,27 @@ def select_released_tables(root: Path, samples: Mapping[str, Dataset]) -> Releas
                     row_numbers = [row for row, reason in enumerate(reasons) if reason is None]
                     configs[name] = configs[name].select(row_numbers)
                     left_out[name] = dict(sorted(counts.items()))
+        if name == CHECKS.name and name in configs:
+            configs[name], lost = _drop_evidence(configs[name], digests)
+            left_out |= {name: {LeftOut.NOT_RELEASED.value: lost}} if lost else {}
         if name == RATINGS.name and name in configs:
             configs[name] = _add_splits(configs[name], splits)
     if (root / RESULTS_FILE).exists():
         configs["results"] = read_results(root / RESULTS_FILE)
     return ReleasedTables(configs, left_out)
+
+
+def _drop_evidence(checks: Dataset, samples: Collection[str]) -> tuple[Dataset, int]:
+    """Leave out the evidence of samples that are not released, and count it."""
+    table = arrow_rows(checks)
+    rows = table.column("evidence").to_pylist()
+    released = [[each for each in row or () if each["sample_id"] in samples] for row in rows]
+    lost = sum(len(row or ()) - len(own) for row, own in zip(rows, released, strict=True))
+    if not lost:
+        return checks, 0
+    index = table.column_names.index("evidence")
+    field = table.schema.field(index)
+    return Dataset(table.set_column(index, field, pa.array(released, field.type))), lost
 
 
 def _add_splits(ratings: Dataset, splits: Mapping[str, str]) -> Dataset:

@@ -46,7 +46,7 @@ class NotEvidence(Reason):
     """Why a sample with comments says nothing of what outputs people complain about."""
 
     DEHYDRATED = "dehydrated", "words or images are left out: `echo-hf hydrate` puts them back"
-    NO_VERDICT = "no_verdict", "no comment speaks of success, or of a failure that it names"
+    NO_VERDICT = "no_verdict", "no comment praises it or names a failure"
     NO_OUTPUT = "no_output", "its posts show no output"
     UNREADABLE = "unreadable", "an image cannot be read"
 

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import stat
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from echo_hf._infra.atomic import replace_file, write_json
 from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import escape_markdown, one_line
 from echo_hf.builder import build, update
+from echo_hf.builder.checks import check_complaints
 from echo_hf.builder.refresh import refresh
 from echo_hf.builder.takedown import forget
 from echo_hf.collect.crawl import crawl_posts, find_searches
@@ -31,23 +33,27 @@ from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import ScheduleOptions
 from echo_hf.engines.base import Failed
 from echo_hf.errors import ConfigError, EchoError, RunError
-from echo_hf.hub.publish import publish
-from echo_hf.hub.release import read_release
+from echo_hf.hub.check_changes import compare_checks
+from echo_hf.hub.publish import list_sentences, publish
+from echo_hf.hub.release import read_config_rows, read_release
 from echo_hf.hub.remote import PullRequest, Remote
 from echo_hf.pipeline.progress import LOG_FILE, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.report.evaluation import evaluate_systems
 from echo_hf.schedule.lease import RunLease
+from echo_hf.tables import CHECKS
 
 COMPLETE_ENDS = (CrawlEnd.NOTHING_LEFT, CrawlEnd.ROUNDS_DONE, CrawlEnd.EXPANSION_FULL)
-BUILD_STEPS = ("collect", "refresh", "update", "eval")  # none goes on where one of them stopped
+# None goes on where one of them stopped.
+BUILD_STEPS = ("collect", "refresh", "update", "checks", "eval")
 STEPS: dict[str, str] = {
     "fetch": "bring the run here from where it is kept",
     "settle": "tag what somebody has merged since",
     "collect": "ask platforms for posts, each within its budget",
     "refresh": "forget the posts that are gone",
     "update": "build from the posts there are now",
+    "checks": "write and prove what complaints became, within the budget",
     "eval": "generate, judge and score what is new, within the budget",
     "propose": "open a pull request with the release and what changed in it",
 }
@@ -136,6 +142,7 @@ class ScheduleLoop:
     notes: list[str] = field(default_factory=list)
     request: str | None = None
     stopped: bool = False
+    spent_usd: float = 0.0  # before the evaluation
 
     def parse_number(self, tag: str) -> int | None:
         """Return the number, from 0, of the release that a tag names; null for other tags."""
@@ -203,7 +210,9 @@ class ScheduleLoop:
         return f"{removal.posts:,} posts and {len(removal.samples):,} samples forgotten"
 
     def update(self) -> str:
-        done = update.update(self.config, runs=self.runs, allow_empty=True, watch=self.watch)
+        done = update.update(
+            self.config, runs=self.runs, allow_empty=True, checks=False, watch=self.watch
+        )
         waiting = sum(
             count
             for stage in done.stats
@@ -214,16 +223,35 @@ class ScheduleLoop:
             self.notes.append(f"{waiting:,} rows wait for an answer that failed.")
         return f"{done.calls_made:,} calls made, {done.reused_answers:,} answers used again"
 
+    def checks(self) -> str:
+        if self.config.checks is None:
+            return "none"
+        budget = self.options.budget_usd
+        done = check_complaints(self.config, runs=self.runs, budget_usd=budget, watch=self.watch)
+        self.spent_usd = done.cost_usd or 0.0
+        enough = {state.check for state in done.groups if not state.missing}
+        unproven = (check for check in done.checks if check.status == "proposed")
+        if any(check.key in enough and not check.certificates for check in unproven):
+            self.held.append(f"checks: the budget of ${budget:.2f} ended before all was asked")
+        if not self.config.systems:  # else the evaluation is followed by a build
+            self._build_again()
+        events = Counter(change.event for change in done.changes)
+        changes = ", ".join(f"{count:,} {event}" for event, count in sorted(events.items()))
+        return f"{changes or 'nothing changed'}, ${self.spent_usd:.2f}"
+
+    def _build_again(self) -> None:
+        """Build once more, for the release to hold what came of its samples."""
+        build.build(self.config, runs=self.runs, offline=True, allow_empty=True, watch=self.watch)
+
     def eval(self) -> str:
         if not self.config.systems:
             return "the config names no systems"
-        budget = self.options.budget_usd
+        budget = max(self.options.budget_usd - self.spent_usd, 0.0)
         done = evaluate_systems(self.config, runs=self.runs, budget_usd=budget, watch=self.watch)
         self.held += [f"eval: {error}" for error in done.stopped]
         if done.spent:
             self.held.append(f"eval: the budget of ${budget:.2f} ended before all was asked")
-        # Once more, for the release to hold what systems drew and judges said.
-        build.build(self.config, runs=self.runs, offline=True, allow_empty=True, watch=self.watch)
+        self._build_again()
         return f"{len(done.board):,} rows on the board, ${done.cost_usd:.2f}"
 
     def propose(self) -> str:
@@ -237,6 +265,9 @@ class ScheduleLoop:
         number = max(tags, default=-1) + 1
         tag = f"{self.config.name}.{number}" if number else self.config.name
         previous = f"{self.options.repo_id}@{tags[number - 1]}" if number else None
+        if previous is None:  # of others the comparison with it says so
+            rows = read_config_rows(read_release(release), CHECKS.name)
+            self.notes.append(list_sentences(compare_checks((), rows)))
         published = publish(
             release,
             self.options.repo_id,
@@ -244,7 +275,7 @@ class ScheduleLoop:
             previous=previous,
             create_pr=True,
             private=self.options.private,
-            note="\n".join(self.notes) or None,
+            note="\n\n".join(filter(None, self.notes)) or None,
             allow_rules=self.options.allow_rules,
             allow_unscreened=self.options.allow_unscreened,
             api=self.remote.api,

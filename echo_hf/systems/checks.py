@@ -23,6 +23,7 @@ from echo_hf.config.rubrics import (
     read_instructions,
 )
 from echo_hf.errors import ConfigError, RunError
+from echo_hf.hub.check_changes import VOTE as VOTE
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.prompts import fill_prompt
 from echo_hf.scores.certificate import Certificate
@@ -31,7 +32,6 @@ from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import CHECKS
 
 CHECKS_FOLDER = "checks"  # of a run: the file of each check, which people may edit
-VOTE = "vote"  # the judge that stands for all of them together
 QUESTION, COUNTS_AS_YES = "Question:", "Counts as yes:"  # begin lines of a check's file
 CheckStatus = Literal["proposed", "kept", "fell", "retired", "withdrawn", "replaced"]
 ACTIVE: frozenset[CheckStatus] = frozenset({"proposed", "kept", "fell"})
@@ -222,17 +222,25 @@ def parse_checks(rows: pa.Table, place: str) -> tuple[Check, ...]:
     return tuple(sorted(checks, key=lambda check: (check.name, check.version)))
 
 
+def read_own_checks(root: Path) -> tuple[Check, ...] | None:
+    """Read the checks in the folder of a run; null where it has no table of them."""
+    rows = read_table(root, CHECKS)
+    return None if rows is None else parse_checks(rows, str(root / f"{CHECKS.name}.parquet"))
+
+
 def read_checks(benchmark: Benchmark, folder: RunFolder) -> tuple[Check, ...]:
     """Read the checks of a run, or else those that its benchmark came with."""
-    path = folder.root / f"{CHECKS.name}.parquet"
-    rows, place = read_table(folder.root, CHECKS), str(path)
-    if rows is None:
-        rows, place = benchmark.table(CHECKS.name), f"checks of {benchmark.reference}"
-    return () if rows is None else parse_checks(rows, place)
+    if (own := read_own_checks(folder.root)) is not None:
+        return own
+    rows = benchmark.table(CHECKS.name)
+    return () if rows is None else parse_checks(rows, f"checks of {benchmark.reference}")
 
 
-def write_checks(root: Path, checks: Iterable[Check]) -> Path:
-    """Write the table of checks, and the file of each that may still be edited."""
+def write_checks(root: Path, checks: Iterable[Check], *, keep_edits: bool = False) -> Path:
+    """Write the table of checks, and the file of each that may still be edited.
+
+    With `keep_edits` files that are there stay, as a person may have edited them since.
+    """
     import pyarrow.parquet as pq
 
     ordered = sorted(checks, key=lambda check: (check.name, check.version))
@@ -243,6 +251,8 @@ def write_checks(root: Path, checks: Iterable[Check]) -> Path:
     folder.mkdir(exist_ok=True)
     for check in ordered:
         file = folder / f"{check.name}.md"
+        if check.status in ACTIVE and keep_edits and file.exists():
+            continue
         if check.status in ACTIVE:
             with replace_file(file) as partial_file:
                 partial_file.write_text(check.text, "utf-8", newline="\n")

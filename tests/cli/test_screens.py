@@ -52,6 +52,7 @@ SCREENS = {  # run one after the other in one folder
     "build-few": "build free/benchmark.yaml",
     "build-empty": "build empty/benchmark.yaml",
     "update": "update mine/benchmark.yaml",
+    "checks": "checks mine/benchmark.yaml",
     "update-changed": "update changed.yaml --runs mine/runs",
     "build-shard": "build mine/benchmark.yaml --shard 0/2 --runs parts",
     "build-shard-other": "build mine/benchmark.yaml --shard 1/2 --runs parts",
@@ -91,7 +92,7 @@ UNSEEN = {
 }
 # Those that answer a question; the others list what there is.
 SHORT = {"quickstart", "build", "eval", "score", "judge", "generate", "analyze", "why", "update"}
-SHORT |= {"merge"}
+SHORT |= {"merge", "checks"}
 VARYING = {
     r" +\d+\.\d s\b": " 0.0 s",
     r"(127\.0\.0\.1|localhost):\d{4,}": r"\1:8000",
