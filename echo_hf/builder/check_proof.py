@@ -187,9 +187,8 @@ def needs_proof(check: Check) -> bool:
 
     Trying it again at every turn would keep it by chance in the end.
     """
-    if check.status != "fell" or not check.certificates:
+    if check.status != "fell" or (deciding := check.deciding) is None:
         return True
-    deciding = check.find_certificate(VOTE) or check.certificates[0]
     counts = deciding.complaint_threads, deciding.praise_threads
     threads = [check.count_threads(label) for label in (COMPLAINT, PRAISE)]
     return all(
