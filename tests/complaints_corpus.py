@@ -17,11 +17,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 from PIL import Image
 
 from echo_hf.engines.base import Completion, ImageRef, Request, Text, Usage, register
 from echo_hf.engines.rules import RULES
+from echo_hf.systems.evaluation_run import EvaluationRun
+from echo_hf.tables import OUTPUTS
 
 KIND = "drawn_eyes"
 RELEASED = datetime(2026, 3, 2, tzinfo=UTC)
@@ -115,6 +119,24 @@ def write_config(folder: Path, files: Iterable[Path], **more: Any) -> Path:
     path = folder / "lumen.yaml"
     path.write_text(yaml.safe_dump(settings), "utf-8")
     return path
+
+
+def write_outputs(config: Path) -> dict[str, float]:
+    """Outputs of two systems with tints; returns the share of tinted ones by system."""
+    run = EvaluationRun.from_config(config)
+    rng, rows, shares = np.random.default_rng(7), [], dict[str, float]()
+    tasks = run.read_tasks().tasks
+    for start, (system, share) in enumerate((("amber", 0.5), ("birch", 0.1))):
+        tinted = rng.random(len(tasks)) < share
+        shares[system] = float(tinted.mean())
+        for number, task in enumerate(tasks):
+            fault = "colour cast" if tinted[number] else ""
+            image = run.folder.images.put(draw(start * 1000 + number, fault))
+            row = {"sample_id": task.sample_id, "system": system, "image": image}
+            rows.append({**row, "sample_digest": task.sample_digest, "outcome": "ok"})
+    path = run.folder.root / "outputs.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, OUTPUTS.schema), path)
+    return shares
 
 
 @dataclass

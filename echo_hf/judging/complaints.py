@@ -160,9 +160,7 @@ def _read_sample(
         StoredImages(partial(_read_images, dataset, number, name, images)) for name in IMAGE_COLUMNS
     )
     sources = row.get("picture_sources")
-    has_output = (
-        outputs if sources is None else [each for each in sources if each["role"] == "output"]
-    )
+    has_output = [each for each in sources if each["role"] == "output"] if sources else outputs
     if not has_output:
         return NotEvidence.NO_OUTPUT
     return CommentedSample(

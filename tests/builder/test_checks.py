@@ -25,14 +25,13 @@ from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
 from echo_hf.systems.checks import VOTE, Check
 from echo_hf.systems.evaluation_run import EvaluationRun
-from echo_hf.tables import OUTPUTS
 from tests.complaints_corpus import (
     KIND,
     QUESTIONS,
     REPLIES,
     DrawnEyes,
-    draw,
     write_config,
+    write_outputs,
     write_posts,
 )
 
@@ -293,24 +292,6 @@ def test_two_judges_decide_by_their_vote(config: Path, eyes: DrawnEyes) -> None:
     assert [judge.rubrics for judge in run.asked_config.judges] == [
         ("overall", "colour_cast@1")
     ] * 2
-
-
-def write_outputs(config: Path) -> dict[str, float]:
-    """Outputs of two systems with tints; returns the share of tinted ones by system."""
-    run = EvaluationRun.from_config(config)
-    rng, rows, shares = np.random.default_rng(7), [], dict[str, float]()
-    tasks = run.read_tasks().tasks
-    for start, (system, share) in enumerate((("amber", 0.5), ("birch", 0.1))):
-        tinted = rng.random(len(tasks)) < share
-        shares[system] = float(tinted.mean())
-        for number, task in enumerate(tasks):
-            fault = "colour cast" if tinted[number] else ""
-            image = run.folder.images.put(draw(start * 1000 + number, fault))
-            row = {"sample_id": task.sample_id, "system": system, "image": image}
-            rows.append({**row, "sample_digest": task.sample_digest, "outcome": "ok"})
-    path = run.folder.root / "outputs.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, OUTPUTS.schema), path)
-    return shares
 
 
 def test_kept_checks_are_asked_of_every_system_and_others_are_not(
