@@ -119,6 +119,8 @@ def certify_check(
     """Compute the certificate of each judge, and of their vote where there are several."""
     threads = {each.sample_id: str(each.thread) for each in proof.check.evidence}
     outputs = list(list_outputs(proof.check, samples))
+    proven = {each.sample_id for each in proof.check.evidence if each.part == "proof"}
+    unread = len(proven - {sample.sample_id for sample, *_ in outputs})  # a broken image
     fitting = [each for each in outputs if proof.fits.get(each[0].sample_id) is not False]
     by_judge = dict(proof.answers)
     if len(by_judge) > 1:
@@ -134,7 +136,7 @@ def certify_check(
         )
         fields: dict[str, Any] = {"judge": judge, "model": models.get(judge)}
         fields |= {"prompt_digest": proof.prompts.get(judge)}
-        fields |= {"unanswered": len(fitting) - len(known)}
+        fields |= {"unanswered": len(fitting) - len(known) + unread}
         fields |= {"not_fitting": len(outputs) - len(fitting)}
         certificates.append(CheckCertificate.from_certificate(certificate, **fields))
     return tuple(certificates)
@@ -185,9 +187,8 @@ def needs_proof(check: Check) -> bool:
 
     Trying it again at every turn would keep it by chance in the end.
     """
-    if check.status != "fell" or not check.certificates:
+    if check.status != "fell" or (deciding := check.deciding) is None:
         return True
-    deciding = check.find_certificate(VOTE) or check.certificates[0]
     counts = deciding.complaint_threads, deciding.praise_threads
     threads = [check.count_threads(label) for label in (COMPLAINT, PRAISE)]
     return all(

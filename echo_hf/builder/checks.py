@@ -235,8 +235,9 @@ class Proposal:
         self.refused: dict[str, tuple[NoCheck, str]] = {}
         self.stopped: list[str] = []
         results = read_figures(run.folder.root / RESULTS_FILE, SavedResults, "score")
-        window_days = (config.checks or ChecksOptions()).window_days
-        current = retire_checks(self._read_files(), complaints, results, window_days)
+        self.options = config.checks or ChecksOptions()
+        files, window_days = self._read_files(), self.options.window_days
+        current = retire_checks(files, complaints, results, window_days)
         self.checks = {check.key: check for check in current}
         self.groups: dict[str, ComplaintGroup] = {}  # by name of the check
         self.missing: dict[str, MissingThreads] = {}
@@ -304,10 +305,10 @@ class Proposal:
             name = name_check(group.keyword)
             while name in self.groups:
                 name = f"{name}_2"
-            evidence = group.split_evidence()
+            evidence = group.split_evidence(most=self.options.proof_threads)
         else:
             writing = (each.sample_id for each in check.evidence if each.part == "writing")
-            evidence = group.split_evidence(writing)
+            evidence = group.split_evidence(writing, self.options.proof_threads)
         self.groups[name] = group
         self.missing[name] = missing = count_missing(evidence)
         if check is None:

@@ -34,7 +34,7 @@ def show_checks(console: Console, result: ChecksResult) -> None:
     shown = result.groups if getattr(console, "details", False) else result.groups[:MAX_GROUPS]
     for state in shown:
         check = checks.get(state.check or "")
-        certificate = find_deciding(check)
+        certificate = check.deciding if check else None
         table.add_row(
             Text(clean(state.group.keyword, 40), "bold"),
             f"{len(state.group.threads):,}",
@@ -52,19 +52,12 @@ def show_checks(console: Console, result: ChecksResult) -> None:
             say(console, f"{check.key}: {clean(check.question, 300)}")
         if getattr(console, "details", False) and check is not None:
             for certificate in check.certificates:
-                say(console, f"  {describe_certificate(certificate)}", "dim")
+                say(console, f"  {clean(certificate.judge, 40)}: {certificate.summary}", "dim")
     if result.plans:
         show_judging(console, JudgingResult(None, result.plans))
     show_cost(console, result.cost_usd, ())
     if result.path is not None:
         say(console, f"checks: {result.path}")
-
-
-def find_deciding(check: Check | None) -> CheckCertificate | None:
-    """Return the certificate that decides on a check: of the vote, or of the only judge."""
-    if check is None or not check.certificates:
-        return None
-    return check.find_certificate(VOTE) or check.certificates[0]
 
 
 def describe_state(state: GroupState, check: Check | None) -> str:
@@ -84,24 +77,12 @@ def describe_state(state: GroupState, check: Check | None) -> str:
     if check is None:
         return "to be written"
     if check.status == "fell":
-        certificate = find_deciding(check)
+        certificate = check.deciding
         needed = certificate.needed if certificate else None
         more = f"; about {needed:,} more threads of each kind would do" if needed else ""
         return f"fell short: {CHECK_MEANINGS.get(check.reason or '', check.reason)}{more}"
     reason = CHECK_MEANINGS.get(check.reason or "", check.reason)
     return f"{check.status}: {reason}" if reason else check.status
-
-
-def describe_certificate(certificate: CheckCertificate) -> str:
-    """Say what a certificate rests on."""
-    return (
-        f"{clean(certificate.judge, 40)}: yes to {certificate.caught:,} of "
-        f"{certificate.complaints:,} outputs that people complained about, no to "
-        f"{certificate.passed:,} of {certificate.praise:,} that they praised; "
-        f"{certificate.complaint_threads:,} and {certificate.praise_threads:,} threads; p "
-        f"{format_rounded(certificate.p_adjusted)}; {certificate.unanswered:,} without an answer, "
-        f"{certificate.not_fitting:,} that it does not fit"
-    )
 
 
 def describe_checks(result: ChecksResult) -> dict[str, Any]:
@@ -164,7 +145,7 @@ def show_versions(console: Console, versions: Sequence[Check]) -> None:
         say(console, f"{label}, for {part}: {threads}, samples {samples}{more}")
     for certificate in check.certificates:
         j = f"J {format_rounded(certificate.j, 2)} ({format_interval(certificate.interval, 2)})"
-        say(console, f"{describe_certificate(certificate)}; {j}")
+        say(console, f"{clean(certificate.judge, 40)}: {certificate.summary}; {j}")
     if not check.certificates:
         say(console, "no judge has a certificate for it: `echo-hf checks` proves it")
     for version in reversed(earlier):

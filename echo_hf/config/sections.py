@@ -521,10 +521,13 @@ class ChecksOptions(Section):
         judges: Who answers them: names of judges of the config; empty for all.
         window_days: A check whose complaint nobody made in so many days before the newest post is
             retired.
+        proof_threads: Most threads with complaints, and most with praise, that a question is proven
+            on; they are drawn by a hash.
     """
 
     engine: Name | None = None
     judges: tuple[Name, ...] = ()
+    proof_threads: Annotated[StrictInt, Field(ge=15, le=100_000)] = 200
     window_days: Annotated[StrictInt, Field(ge=1, le=36_500)] = 180
 
 

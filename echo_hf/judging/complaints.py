@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,7 +37,7 @@ SUCCESS = "success"
 TREND_DAYS = 90
 COLUMNS = (
     *("id", "prompt", "post_urls", "community_feedback", "timestamp", "sample_digest"),
-    *("dehydrated", "missing_images"),
+    *("dehydrated", "missing_images", "picture_sources"),
 )
 IMAGE_COLUMNS = ("input_images", "output_images")
 
@@ -48,7 +48,6 @@ class NotEvidence(Reason):
     DEHYDRATED = "dehydrated", "words or images are left out: `echo-hf hydrate` puts them back"
     NO_VERDICT = "no_verdict", "no comment praises it or names a failure"
     NO_OUTPUT = "no_output", "its posts show no output"
-    UNREADABLE = "unreadable", "an image cannot be read"
 
 
 class Comment(NamedTuple):
@@ -60,6 +59,29 @@ class Comment(NamedTuple):
     keyword: str | None
 
 
+class StoredImages(Sequence[str]):
+    """Digests of a sample's images, which are read and stored when they are first looked at.
+
+    Most comments are only counted: of a large benchmark few images are needed. None where one
+    cannot be read.
+    """
+
+    def __init__(self, read: Callable[[], Sequence[str]]) -> None:
+        self._read = read
+
+    @cached_property
+    def _digests(self) -> tuple[str, ...]:
+        return tuple(self._read())
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return a digest, or several."""
+        return self._digests[index]
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self._digests)
+
+
 @dataclass(frozen=True)
 class CommentedSample:
     """A sample with outputs that people complained about or praised; images are digests."""
@@ -69,8 +91,8 @@ class CommentedSample:
     prompt: str
     digest: str
     urls: tuple[str, ...]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    inputs: Sequence[str]
+    outputs: Sequence[str]
     comments: tuple[Comment, ...]
     is_praised: bool
     time: datetime | None = None
@@ -118,8 +140,7 @@ def read_complaints(benchmark: Benchmark, folder: RunFolder) -> Complaints:
         columns = [name for name in COLUMNS if name in dataset.column_names]
         for number, row in enumerate(iterate_rows(dataset, columns=columns)):
             if row["id"] not in samples:
-                images = partial(_read_images, dataset, number, folder.images)
-                sample = _read_sample(row, images)
+                sample = _read_sample(row, dataset, number, folder.images)
                 if isinstance(sample, CommentedSample):
                     samples[row["id"]] = sample
                 elif row.get("community_feedback"):
@@ -128,18 +149,21 @@ def read_complaints(benchmark: Benchmark, folder: RunFolder) -> Complaints:
 
 
 def _read_sample(
-    row: Row, read_images: Callable[[], list[tuple[str, ...]]]
+    row: Row, dataset: Dataset, number: int, images: ImageStore
 ) -> CommentedSample | NotEvidence:
     comments, is_praised = _read_comments(row)
     if not (is_praised or any(comment.form for comment in comments)):
         return NotEvidence.NO_VERDICT
     if row.get("dehydrated") or row["prompt"] is None or row.get("missing_images"):
         return NotEvidence.DEHYDRATED
-    try:
-        inputs, outputs = read_images()
-    except ImageError:
-        return NotEvidence.UNREADABLE
-    if not outputs:
+    inputs, outputs = (
+        StoredImages(partial(_read_images, dataset, number, name, images)) for name in IMAGE_COLUMNS
+    )
+    sources = row.get("picture_sources")
+    has_output = (
+        outputs if sources is None else [each for each in sources if each["role"] == "output"]
+    )
+    if not has_output:
         return NotEvidence.NO_OUTPUT
     return CommentedSample(
         row["id"],
@@ -155,14 +179,15 @@ def _read_sample(
     )
 
 
-def _read_images(dataset: Dataset, number: int, images: ImageStore) -> list[tuple[str, ...]]:
-    """Store the images of a row, and return the digests of its inputs and of its outputs."""
-    columns = [name for name in IMAGE_COLUMNS if name in dataset.column_names]
-    row = next(iterate_rows(dataset.select([number]), 1, columns))
-    return [
-        tuple(images.put(read_embedded(image, number)) for image in row.get(name) or ())
-        for name in IMAGE_COLUMNS
-    ]
+def _read_images(dataset: Dataset, number: int, column: str, images: ImageStore) -> Sequence[str]:
+    """Store the images in a column of a row, and return their digests; none if one is broken."""
+    if column not in dataset.column_names:
+        return ()
+    row = next(iterate_rows(dataset.select([number]), 1, [column]))
+    try:
+        return [images.put(read_embedded(image, number)) for image in row[column] or ()]
+    except ImageError:
+        return ()
 
 
 def _read_comments(row: Row) -> tuple[list[Comment], bool]:
@@ -238,17 +263,21 @@ class ComplaintGroup:
     def threads(self) -> list[str]:
         return sorted({sample.thread for sample in self.complaints})
 
-    def split_evidence(self, writing: Iterable[str] | None = None) -> tuple[Evidence, ...]:
+    def split_evidence(
+        self, writing: Iterable[str] | None = None, most: int | None = None
+    ) -> tuple[Evidence, ...]:
         """Return the samples with complaints and praise, and which are for writing.
 
         A third of the threads with complaints, at most 20, are drawn by a hash of each; or
         `writing` names the samples whose threads a question was written from before. No thread is
-        for both.
+        for both. With `most` so many threads of each kind are drawn for proof.
         """
+
+        def order_threads(threads: Iterable[str], part: str) -> list[str]:
+            return sorted(threads, key=lambda name: compute_random_key(WRITING_SEED, part, name))
+
         if writing is None:
-            order = sorted(
-                self.threads, key=lambda thread: compute_random_key(WRITING_SEED, "writing", thread)
-            )
+            order = order_threads(self.threads, "writing")
             drawn = set(order[: min(len(order) // 3, MAX_WRITING_THREADS)])
         else:
             names = set(writing)
@@ -258,9 +287,11 @@ class ComplaintGroup:
         numbers = {thread: number for number, thread in enumerate(threads)}
         evidence = []
         for label, samples in (("complaint", self.complaints), ("praise", self.praised)):
+            left = order_threads({sample.thread for sample in samples} - drawn, label)
+            proof = set(left[:most])
             for sample in samples:
-                part = "writing" if sample.thread in drawn else "proof"
-                if (label, part) != ("praise", "writing"):
+                part = "proof" if sample.thread in proof else "writing"
+                if part == "proof" or (sample.thread in drawn and label == "complaint"):
                     fields = {"sample_id": sample.sample_id, "thread": numbers[sample.thread]}
                     evidence.append(Evidence(**fields, label=label, part=part))
         return tuple(evidence)

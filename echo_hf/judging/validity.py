@@ -85,7 +85,7 @@ class Measure(FigureModel):
 
 
 class ComplaintMeasures(FigureModel):
-    """The groups of complaints by what measures see of them.
+    """Complaints of people, and what each measure sees of them.
 
     `left_out` counts the samples with comments that are no evidence.
     """

@@ -23,6 +23,7 @@ from echo_hf.config.evaluation import EvaluationConfig
 from echo_hf.config.loading import Config
 from echo_hf.config.paper import PaperDifference, find_differences
 from echo_hf.config.sections import Target
+from echo_hf.curate.keywords import normalize_keyword
 from echo_hf.errors import ImageError, ReleaseError
 from echo_hf.hub.release import iterate_rows
 from echo_hf.hub.run_tables import AGREEMENT_FILE, ANALYSIS_FILE, RESULTS_FILE, STRENGTH
@@ -30,6 +31,12 @@ from echo_hf.images.embedded import read_embedded
 from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import read_audits
+from echo_hf.judging.complaints import (
+    MissingThreads,
+    count_missing,
+    group_complaints,
+    read_complaints,
+)
 from echo_hf.judging.results import (
     FailedAudits,
     FigureModel,
@@ -44,6 +51,7 @@ from echo_hf.scores.agreement import Agreement
 from echo_hf.scores.rating_table import Unrated
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.checks import Check
 from echo_hf.systems.evaluation_run import EvaluationRun
 
 
@@ -88,6 +96,15 @@ class SavedRating:
 
 
 @dataclass(frozen=True)
+class UncheckedGroup:
+    """A failure that people name and no check asks about, and the threads that one would take."""
+
+    keyword: str
+    threads: int
+    missing: MissingThreads
+
+
+@dataclass(frozen=True)
 class RunData:
     name: str
     title: str
@@ -104,6 +121,8 @@ class RunData:
     images: ImageStore
     settings: Mapping[str, Any]
     unlike_paper: tuple[PaperDifference, ...] = ()
+    checks: tuple[Check, ...] = ()  # the newest version of each
+    unchecked: tuple[UncheckedGroup, ...] = ()
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -138,6 +157,7 @@ def read_run_data(run: EvaluationRun) -> RunData:
     # The latest audit of a judge counts, also where it is newer than the scores.
     audited = {judge: tuple(audit["failed"]) for judge, audit in read_audits(folder.root).items()}
     failed = {**(agreement.failed_audit if agreement else {}), **results.failed_audit, **audited}
+    checks = {check.name: check for check in run.read_checks() if check.status != "replaced"}
     benchmark_name = results.benchmark.on_hub or results.benchmark.name or config.name
     return RunData(
         name=config.name,
@@ -155,7 +175,22 @@ def read_run_data(run: EvaluationRun) -> RunData:
         images=folder.images,
         settings=config.model_dump(mode="json", include={"systems", "judges", "applicability"}),
         unlike_paper=find_differences(config) if isinstance(config, Config) else (),
+        checks=tuple(checks.values()),
+        unchecked=tuple(_list_unchecked(run, tuple(checks.values()))),
     )
+
+
+def _list_unchecked(run: EvaluationRun, checks: Sequence[Check]) -> Iterator[UncheckedGroup]:
+    asked = {
+        normalize_keyword(keyword)
+        for check in checks
+        if check.status != "withdrawn"
+        for keyword in check.keywords
+    }
+    for group in group_complaints(read_complaints(run.benchmark, run.folder)):
+        if group.forms.isdisjoint(asked):
+            missing = count_missing(group.split_evidence())
+            yield UncheckedGroup(group.keyword, len(group.threads), missing)
 
 
 def read_outputs(rows: pa.Table | None) -> dict[tuple[str, str], SavedOutput]:

@@ -6,13 +6,15 @@ import datetime
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter
 from typing import Any
 
 from markupsafe import Markup
 
+from echo_hf.hub.check_changes import CHECK_MEANINGS
 from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_votes, judge_names
+from echo_hf.judging.failure_rates import CAVEAT
 from echo_hf.judging.results import SavedHumanCorrected, SavedMetric, SavedSplit, collect_judges
 from echo_hf.judging.validity import FEWEST_THREADS
 from echo_hf.metrics.base import find_metric, get_better
@@ -34,10 +36,13 @@ from echo_hf.scores.ranks import TauB
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import best_first
 from echo_hf.scores.win_rate import BoardRow, WinRate, rank_rows
+from echo_hf.systems.checks import Check
 
 MAX_ROWS = 20
 MAX_MOVED = 10
 MAX_SAMPLES = 3
+MAX_UNCHECKED, MAX_EXAMPLES = 10, 2
+SHOWN_FIRST = ("kept", "proposed", "fell", "retired", "withdrawn", "replaced")
 INPUTS_KEY = ""  # stands for a system's name
 MEANINGS = {str(reason): reason.meaning for reason in MetricReason}
 Colors = Mapping[tuple[str, str], MeanColors]
@@ -49,6 +54,7 @@ def build_sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> 
         "win-rates": build_board(data),
         "since": build_since(data),
         "trust": build_trust(data),
+        "complaints": build_complaints(data, thumbnails),
         "metrics": build_metrics(data),
         "colors": build_colors(data, colors_of, thumbnails),
         "examples": build_examples(data, thumbnails),
@@ -167,11 +173,66 @@ def build_trust(data: RunData) -> Markup | None:
     return render("trust.html.jinja", cards=cards, splits=splits) if cards else None
 
 
+def build_complaints(data: RunData, thumbnails: Thumbnails) -> Markup | None:
+    """Show what people complain about: each check with its proof, examples and rates."""
+    if not (data.checks or data.unchecked):
+        return None
+    samples = {sample.id: sample for sample in data.samples if "nsfw" not in sample.flags}
+    cards = [
+        {
+            "check": check,
+            "reason": CHECK_MEANINGS.get(check.reason or "", check.reason),
+            "examples": _find_examples(check, samples, thumbnails),
+            "splits": _list_rates(data, check.key),
+        }
+        for check in sorted(data.checks, key=lambda check: SHOWN_FIRST.index(check.status))
+    ]
+    shown = data.unchecked[:MAX_UNCHECKED]
+    return render(
+        "complaints.html.jinja",
+        cards=cards,
+        unchecked=shown,
+        more=len(data.unchecked) - len(shown),
+        caveat=CAVEAT,
+        models=data.results.system_models,
+    )
+
+
+def _find_examples(
+    check: Check, samples: Mapping[str, ReportSample], thumbnails: Thumbnails
+) -> list[tuple[str, Any]]:
+    """Find two images that people complained about and two that they praised, kept for proof."""
+    found = []
+    for label in ("complaint", "praise"):
+        names = [each.sample_id for each in check.evidence if each.part == "proof" and each.label == label]
+        posted = (image for name in names if name in samples for image in samples[name].posted[:1])
+        images = (thumbnails[image] for image in posted if image in thumbnails)
+        found += [(label, image) for image in islice(images, MAX_EXAMPLES)]
+    return found
+
+
+def _list_rates(data: RunData, check: str) -> list[dict[str, Any]]:
+    """List the rates by a check for each split, with the axis of their plots."""
+    splits = []
+    for name in data.splits:
+        rates = [rate for rate in data.results.details[name].checks if rate.check == check]
+        if rates:
+            rates.sort(key=lambda rate: (rate.value is None, rate.value, rate.system))
+            numbers = [number for rate in rates for number in (rate.value, *(rate.interval or ()))]
+            known = [number for number in numbers if number is not None]
+            reasons = dict.fromkeys(rate.reason for rate in rates if rate.reason)
+            values = {"name": name, "rates": rates, "scale": round_scale([0.0, *known])}
+            splits.append({**values, "reasons": list(reasons)})
+    return splits
+
+
 def build_metrics(data: RunData) -> Markup | None:
+    checked = {check.key for check in data.checks}  # which have a section of their own
     splits = {
         name: [
             build_metric_card(data, metric, list(rows))
             for metric, rows in groupby(data.results.details[name].metrics, attrgetter("metric"))
+            if metric not in checked
         ]
         for name in data.splits
     }

@@ -129,7 +129,7 @@ def certify(
         >>> round(found.j, 3), round(found.lower_end, 3), found.p, found.passes()
         (0.8, 0.516, 0.001, True)
     """
-    smallest_p = compute_smallest_p(draws)
+    smallest_p = compute_smallest_p(draws, "draws")
     if isinstance(checks, bool) or not isinstance(checks, int) or checks < 1:
         raise ScoreError(f"checks is {checks!r}: expected a whole number, 1 or more")
     outputs = read_labels(complained, threads)

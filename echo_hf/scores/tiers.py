@@ -153,11 +153,11 @@ def sign_flip_test(differences: Floats, *, n_resamples: int, seed: int) -> Float
     return np.asarray((1 + reached) * smallest)
 
 
-def compute_smallest_p(n_resamples: int) -> float:
-    """Return the p value of a difference that no drawn sign flip reaches."""
+def compute_smallest_p(n_resamples: int, name: str = "n_resamples") -> float:
+    """Return the p value of a difference that no draw reaches."""
     if not isinstance(n_resamples, int) or n_resamples < 1:
         raise ScoreError(
-            f"n_resamples is {n_resamples!r}: expected a whole number of draws, such as 10000"
+            f"{name} is {n_resamples!r}: expected a whole number of draws, such as 10000"
         )
     return 1 / (1 + n_resamples)
 

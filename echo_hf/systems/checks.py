@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from echo_hf._infra.atomic import replace_file
 from echo_hf._infra.bootstrap import Unscored
+from echo_hf._infra.text import format_rounded
 from echo_hf.config.checks import ModelIdentity, Statement, Words, first_error
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.config.rubrics import (
@@ -99,6 +100,17 @@ class CheckCertificate(CheckModel):
         return None if self.low is None or self.high is None else (self.low, self.high)
 
     @property
+    def summary(self) -> str:
+        """The answers that it rests on, in a sentence without its judge."""
+        return (
+            f"yes to {self.caught:,} of {self.complaints:,} outputs that people complained about, "
+            f"no to {self.passed:,} of {self.praise:,} that they praised; "
+            f"{self.complaint_threads:,} and {self.praise_threads:,} threads; p "
+            f"{format_rounded(self.p_adjusted)}; {self.unanswered:,} without an answer, "
+            f"{self.not_fitting:,} that it does not fit"
+        )
+
+    @property
     def certificate(self) -> Certificate:
         """The certificate as rates of failures are corrected by it."""
         computed = {name: getattr(self, name) for name in COMPUTED}
@@ -142,6 +154,12 @@ class Check(CheckModel):
         fields |= {"question": self.fits} if self.fits else {}
         front = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=1000)
         return f"---\n{front}---\n{self.instructions.strip()}\n"
+
+    @property
+    def deciding(self) -> CheckCertificate | None:
+        """The certificate that decides: of the vote, or of the only judge."""
+        rows = self.certificates
+        return self.find_certificate(VOTE) or (rows[0] if rows else None)
 
     def find_certificate(self, judge: str) -> CheckCertificate | None:
         return next((each for each in self.certificates if each.judge == judge), None)

@@ -397,6 +397,22 @@ def _stated() -> dict[str, Any]:
     last = {"name": PREVIOUS, "prompts": 40, "phrased": 40, "untold": None}
     named["compared"] = several(named["compared"], told, {"name": f"{TINT} 2"}, last)
     named["phrased"] = 40
+    held = parts["measures"]
+    (tells,) = held["groups"][0]["measures"]
+    numbers = {"measure": "color_shift", "auc": 0.93, "low": 0.85, "high": 0.98, "verdict": "yes"}
+    numbers |= {"threshold": 44.5, "j": 0.8, "complaint_threads": 18, "praise_threads": 22}
+    check = {**tells, "measure": "yellow@1", "auc": 0.8, "low": 0.65, "high": 0.9}
+    cells = [{**tells, **numbers}, check]
+    group = {"complaint_threads": 18, "praise_threads": 22}
+    held["groups"] = several(
+        held["groups"], {**group, "measures": cells}, {"keyword": "six fingers", "measures": []}
+    )
+    kinds = [
+        {"name": "color_shift", "title": "Color shift", "kind": "metric", "missing": None},
+        {"name": "yellow@1", "title": "Yellow", "kind": "check", "missing": None},
+        {"name": "x", "title": "Text", "kind": "metric", "missing": "it <b>fails</b>"},
+    ]
+    held["measures"] = several(held["measures"], *kinds)
     step = {"stage": "collect", "rows_in": 900, "kept": 820, "lost": {"repost": 80}}
     parts["funnel"] = several(parts["funnel"], {**step, "reads": "posts", "makes": "posts"})
     return parts
@@ -416,6 +432,11 @@ def test_figures_are_those_of_the_file(tmp_path: Path) -> None:
         "Beside yellow tint : 8 of 9 prompts have a phrase.",
         "Not told beside yellow tint 2 : yellow tint.",
         "yellow tint 20, a comic 10",
+        "Complaint Color shift Check yellow tint (18 threads) 0.93 0.85 – 0.98 yes 0.80 0.65 –",
+        "yellow tint color_shift 0.93 0.85 – 0.98 44.500 0.80 18 and 22",
+        "1 complaint counted and not measured, as fewer than 5 threads complain or praise",
+        "the largest: six fingers , 3 threads with a complaint and 3 with praise.",
+        "Not held against complaints: Text: it <b>fails</b>.",
         "collect 900 posts 820 posts repost 80",
     ):
         assert shown in said

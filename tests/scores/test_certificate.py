@@ -148,7 +148,7 @@ def test_too_little_to_certify_is_a_reason(
         (([1, None], [1, 0], ["a", "b"]), {}, "yes holds nan"),
         (([1, "x"], [1, 0], ["a", "b"]), {}, "yes is [1, 'x']: expected a list of 0 and 1"),
         (([1, 0], [1, 0.5], ["a", "b"]), {}, "complained holds 0.5: expected 0 or 1"),
-        (([1, 0], [1, 0], ["a", "b"]), {"draws": 0}, "n_resamples is 0: expected a whole"),
+        (([1, 0], [1, 0], ["a", "b"]), {"draws": 0}, "draws is 0: expected a whole"),
         (([1, 0], [1, 0], ["a", "b"]), {"seed": -1}, "seed is -1: expected a whole number"),
         (([1, 0], [1, 0], ["a", "b"]), {"checks": 0}, "checks is 0: expected a whole number"),
     ],

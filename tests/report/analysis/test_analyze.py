@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -24,6 +25,7 @@ from echo_hf.hub.run_tables import ANALYSIS_FILE
 from echo_hf.report.analysis.analyze import AnalysisResult, analyze
 from echo_hf.report.analysis.result import PREVIOUS, read_analysis
 from echo_hf.tables import RATINGS, SAMPLES
+from tests.judging import complaints_for_tests as boards
 from tests.judging import run_for_tests as runs
 from tests.systems import runs_for_tests as releases
 
@@ -111,6 +113,33 @@ def test_what_changed_since_the_release_that_update_replaced(tmp_path: Path) -> 
     moved = {one.name: (one.before, one.now) for one in found.failures.moved}
     assert moved == {"Color casts": (1, 2), "blur": (1, 0), "extra fingers": (0, 1)}
     assert (found.failures.before, found.failures.now) == (2, 3)
+
+
+def test_measures_are_held_against_complaints(tmp_path: Path) -> None:
+    """In the file, by the name of each in the terminal, and with a reason for those left out."""
+    threads = {boards.TINT: 6, boards.LAYOUT: 2, boards.PRAISED: 6}
+    release = boards.write_benchmark(tmp_path, threads)
+    runs_folder = str(tmp_path / "runs")
+    shown = CliRunner().invoke(app, ["analyze", "-v", str(release), "--runs", runs_folder])
+    assert shown.exit_code == 0, shown.output
+    row = r"yellow tint +color_shift +1\.00 +0\.\d\d-1\.00 +6 and 6 +too few"
+    assert re.search(row, shown.output), shown.output
+    assert "ocr_accuracy not held against complaints: it is measured where" in shown.output
+    part = read_analysis(tmp_path / "runs" / "boards" / ANALYSIS_FILE).measures
+    assert part.definition["measured"] == {"threads_of_each_kind": 5, "at_most": 100}
+    counts = {
+        group.keyword: (group.complaint_threads, len(group.measures)) for group in part.found.groups
+    }
+    assert counts[boards.LAYOUT] == (2, 0)
+    assert counts[boards.TINT][0] == 6
+    assert counts[boards.TINT][1] == sum(one.missing is None for one in part.found.measures)
+
+
+def test_a_dehydrated_benchmark_has_nothing_to_measure(tmp_path: Path) -> None:
+    release = boards.write_benchmark(tmp_path, {boards.TINT: 1}, dehydrated=True)
+    part = analyze(str(release), runs=tmp_path / "runs").analysis.measures
+    assert (part.found, part.reason) == (None, "dehydrated")
+    assert "hydrate" in str(part.detail)
 
 
 def test_the_counts_are_those_of_the_build(done: AnalysisResult) -> None:
