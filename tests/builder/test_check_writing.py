@@ -1,4 +1,4 @@
-"""A question that a model wrote is refused where it is none that anybody could answer by looking."""
+"""A question that a model wrote is refused unless anybody could answer it by looking."""
 
 from __future__ import annotations
 
