@@ -204,7 +204,11 @@ def _find_examples(
     """Find two images that people complained about and two that they praised, kept for proof."""
     found = []
     for label in ("complaint", "praise"):
-        names = [each.sample_id for each in check.evidence if each.part == "proof" and each.label == label]
+        names = [
+            each.sample_id
+            for each in check.evidence
+            if each.part == "proof" and each.label == label
+        ]
         posted = (image for name in names if name in samples for image in samples[name].posted[:1])
         images = (thumbnails[image] for image in posted if image in thumbnails)
         found += [(label, image) for image in islice(images, MAX_EXAMPLES)]
