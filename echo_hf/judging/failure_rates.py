@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf.hub.run_tables import ResultRow
+from echo_hf.judging.rate import read_flags
 from echo_hf.judging.results import SavedCheck, SavedFailureRate
 from echo_hf.metrics.result import coverage_of
 from echo_hf.scores.failure_rate import (
@@ -89,15 +90,9 @@ def measure_checks(
         rows = ratings.filter(pc.equal(ratings["rubric"], check.key))
         if not rows.num_rows:
             continue
-        measurer = find_measurer(check, rows["judge"].unique().to_pylist())
-        answers = read_votes(rows, measurer.judges if measurer else ())
-        misfits = not_fitting.get(check.key, frozenset())
+        measurer, answers = read_answers(check, rows, not_fitting.get(check.key, frozenset()))
         for system in systems:
-            own = {
-                output: answer
-                for output, answer in answers.items()
-                if output[1] == system and output[0] not in misfits
-            }
+            own = {output: answer for output, answer in answers.items() if output[1] == system}
             rate = measurer and measure_system(own, measurer, labels.get(check.key, {}))
             fields: dict[str, Any] = {"reason": NO_MEASURER}
             if rate:
@@ -108,6 +103,21 @@ def measure_checks(
                 fields["measurer"] = measurer and measurer.certificate.judge
             rates.append(SavedFailureRate(check=check.key, system=system, **fields))
     return tuple(rates)
+
+
+def read_answers(
+    check: Check, rows: pa.Table, misfits: Collection[str]
+) -> tuple[Measurer | None, dict[Output, bool]]:
+    """Read whose answers to a check count, and what they are of the samples that it fits."""
+    measurer = find_measurer(check, rows["judge"].unique().to_pylist())
+    votes = read_votes(rows, measurer.judges if measurer else ())
+    return measurer, {output: vote for output, vote in votes.items() if output[0] not in misfits}
+
+
+def find_misfits(applicability: pa.Table | None, check: str) -> frozenset[str]:
+    """Find the samples that somebody said a check does not fit."""
+    flags = read_flags(applicability, check)
+    return frozenset(sample for sample, flag in flags.items() if flag is False)
 
 
 def read_votes(rows: pa.Table, judges: Sequence[str]) -> dict[Output, bool]:
