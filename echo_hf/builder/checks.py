@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -65,6 +66,7 @@ from echo_hf.systems.checks import (
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.tables import Row
 
+logger = logging.getLogger(__name__)
 WRITER = "writer"  # among the judges of a session
 EXPECTED_CHARACTERS = 200  # of a question that is yet to be written
 Merge = Callable[[Mapping[str, int]], Iterable[Iterable[str]]]
@@ -212,7 +214,11 @@ def _find_merge(run: EvaluationRun) -> Merge | None:
         return None
 
     def merge(counts: Mapping[str, int]) -> Iterable[Iterable[str]]:
-        return group_phrases(counts, choose_space(sorted(counts), embedding))
+        space = choose_space(sorted(counts), embedding)
+        if reason := space.definition.get("instead_of"):  # what looks alike may mean another thing
+            logger.warning("keywords are grouped by spelling alone: %s", reason["embedding"])
+            return [[form] for form in counts]
+        return group_phrases(counts, space)
 
     return merge
 

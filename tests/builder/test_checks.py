@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -408,3 +409,14 @@ def test_samples_that_a_check_does_not_fit_prove_nothing(config: Path, eyes: Dra
     assert 0 < fitting < len(asked) == 40 - WRITING + 50
     assert certificate.not_fitting == len(asked) - fitting
     assert certificate.complaints + certificate.praise == fitting
+
+
+@pytest.mark.extras
+@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs `make test-extras`")
+def test_keywords_are_merged_by_a_model_alone_and_never_by_what_looks_alike(
+    config: Path, eyes: DrawnEyes
+) -> None:
+    change(config, analysis={"embedding": {"model": "no-such/encoder"}})
+    groups = check_complaints(config, dry_run=True).groups
+    keywords = [state.group.keyword for state in groups]
+    assert sorted(keywords) == ["colour cast", "extra fingers", "misspelt text"]
