@@ -19,7 +19,14 @@ from echo_hf.builder.check_proof import (
     read_answers,
 )
 from echo_hf.builder.check_upkeep import list_check_changes, retire_checks
-from echo_hf.builder.check_writing import TO_WRITE, NoCheck, WriteChecks, build_row, find_fault
+from echo_hf.builder.check_writing import (
+    TO_WRITE,
+    NoCheck,
+    WriteChecks,
+    build_row,
+    find_fault,
+    find_name,
+)
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.config.loading import Config
@@ -354,9 +361,8 @@ class Proposal:
                 self.refused[name] = NoCheck.NOT_ANSWERED, ""
                 continue
             texts = (row["question"], row["counts_as_yes"], row["fits"])
-            titled = (f"{self.groups[name].keyword}?",)
-            fault = find_fault(texts, *taboos) or find_fault(titled, names=taboos[1])
-            if fault:
+            keyword = self.groups[name].keyword
+            if fault := find_fault(texts, *taboos) or find_name(keyword, taboos[1]):
                 self.refused[name] = fault
                 continue
             check = self._make_check(name, row, evidence)
