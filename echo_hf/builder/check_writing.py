@@ -64,7 +64,7 @@ class NoCheck(Reason):
     ADDRESSES_JUDGE = "addresses_judge", "it speaks to the one who answers"
     REPEATS_POST = "repeats_post", "it repeats six words of a post"
     MARKUP = "markup", "it holds markup, an address or an account"
-    NOT_ANSWERED = "not_answered", "the model that writes gave no answer that can be used"
+    NOT_WRITTEN = "not_written", "the model that writes gave no answer that can be used"
 
 
 MARKUP = re.compile(r"[<>\[\]{}|`\\#@$*_~^]|://|www\.|&\w+;|[\x00-\x1f]")

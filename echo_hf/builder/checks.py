@@ -118,7 +118,7 @@ class ChecksResult:
             if check.status == "proposed" and not check.certificates
         }
         return any(
-            state.check in unproven or state.refused == NoCheck.NOT_ANSWERED
+            state.check in unproven or state.refused == NoCheck.NOT_WRITTEN
             for state in self.groups
             if not state.missing
         )
@@ -364,7 +364,7 @@ class Proposal:
         for name, evidence in self.to_write.items():
             row = rows.get(name)
             if row is None:
-                self.refused[name] = NoCheck.NOT_ANSWERED, ""
+                self.refused[name] = NoCheck.NOT_WRITTEN, ""
                 continue
             texts = (row["question"], row["counts_as_yes"], row["fits"])
             keyword = self.groups[name].keyword
@@ -414,20 +414,21 @@ class Proposal:
                 prompts[question.rubric][question.judge] = prompt
         proven = [check for check in self.to_prove if check.key not in open_keys]
         models = {judge.name: judge.answered_by.model for judge in judges}
-        certificates = {
-            check.key: certify_check(
-                CheckProof(check, answers[check.key], fits[check.key], prompts[check.key]),
-                self.samples,
-                len(proven),
-                models,
-            )
-            for check in proven
-        }
         others = [
             check
             for check in self.checks.values()
             if check.status in ACTIVE and check.key not in answers
         ]
+        family = len(proven) + sum(bool(check.certificates) for check in others)
+        certificates = {
+            check.key: certify_check(
+                CheckProof(check, answers[check.key], fits[check.key], prompts[check.key]),
+                self.samples,
+                max(family, 1),
+                models,
+            )
+            for check in proven
+        }
         for check in decide(proven, certificates, others):
             self.checks[check.key] = check.model_copy(update={"day": self._day})
 

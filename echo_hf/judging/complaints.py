@@ -26,7 +26,7 @@ from echo_hf.judging.rate import compute_random_key
 from echo_hf.metrics.result import describe_error
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
-from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.benchmark import Benchmark, NoTask
 from echo_hf.systems.checks import Evidence
 from echo_hf.tables import Row
 
@@ -45,9 +45,8 @@ IMAGE_COLUMNS = ("input_images", "output_images")
 class NotEvidence(Reason):
     """Why a sample with comments says nothing of what outputs people complain about."""
 
-    DEHYDRATED = "dehydrated", "words or images are left out: `echo-hf hydrate` puts them back"
     NO_VERDICT = "no_verdict", "no comment praises it or names a failure"
-    NO_OUTPUT = "no_output", "its posts show no output"
+    NOTHING_SHOWN = "nothing_shown", "its posts show no output"
 
 
 class Comment(NamedTuple):
@@ -150,19 +149,19 @@ def read_complaints(benchmark: Benchmark, folder: RunFolder) -> Complaints:
 
 def _read_sample(
     row: Row, dataset: Dataset, number: int, images: ImageStore
-) -> CommentedSample | NotEvidence:
+) -> CommentedSample | Reason:
     comments, is_praised = _read_comments(row)
     if not (is_praised or any(comment.form for comment in comments)):
         return NotEvidence.NO_VERDICT
     if row.get("dehydrated") or row["prompt"] is None or row.get("missing_images"):
-        return NotEvidence.DEHYDRATED
+        return NoTask.DEHYDRATED
     inputs, outputs = (
         StoredImages(partial(_read_images, dataset, number, name, images)) for name in IMAGE_COLUMNS
     )
     sources = row.get("picture_sources")
     has_output = [each for each in sources if each["role"] == "output"] if sources else outputs
     if not has_output:
-        return NotEvidence.NO_OUTPUT
+        return NotEvidence.NOTHING_SHOWN
     return CommentedSample(
         row["id"],
         "",
