@@ -57,7 +57,7 @@ class OutputToLabel:
 
 @dataclass(frozen=True)
 class LabelPage:
-    """What one person is shown."""
+    """The view of one person."""
 
     person: str
     output: OutputToLabel | None  # null where nothing waits for this person

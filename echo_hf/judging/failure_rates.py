@@ -60,13 +60,11 @@ def find_measurer(check: Check, judges: Sequence[str]) -> Measurer | None:
     """Return whose answers count: the vote where all its judges answered, or else one of them."""
     own = [each.judge for each in check.certificates if each.judge != VOTE]
     answered = [judge for judge in own if judge in judges]
-    certificate = check.find_certificate(VOTE)
-    if certificate is not None and certificate.kept and answered == own:
-        return Measurer(tuple(own), certificate)
-    certified = [each for each in check.certificates if each.judge in answered and each.kept]
-    if len(certified) != 1 or (len(answered) > 1 and len(own) > 1):
-        return None
-    return Measurer((certified[0].judge,), certified[0])
+    deciding = check.deciding
+    if deciding is not None and answered == own:
+        return Measurer(tuple(own), deciding)
+    certificate = check.find_certificate(answered[0]) if len(answered) == 1 else None
+    return Measurer(tuple(answered), certificate) if certificate and certificate.kept else None
 
 
 def measure_checks(
@@ -123,7 +121,7 @@ def find_misfits(applicability: pa.Table | None, check: str) -> frozenset[str]:
 
 
 def read_votes(rows: pa.Table, judges: Sequence[str]) -> dict[Output, bool]:
-    """Read whether most of some judges said yes to each output; a tie is no answer."""
+    """Read whether most judges said yes to each output that all answered; a tie is no answer."""
     by_judge: dict[tuple[str, str, str], list[float]] = {}
     for row in rows.to_pylist():
         if row["judge"] in judges and row["rating"] is not None:
@@ -133,7 +131,8 @@ def read_votes(rows: pa.Table, judges: Sequence[str]) -> dict[Output, bool]:
     for (sample, system, _), ratings in by_judge.items():
         if (mean := float(np.mean(ratings))) != 0.5:
             votes.setdefault((sample, system), []).append(float(mean > 0.5))
-    means = {output: float(np.mean(answers)) for output, answers in votes.items()}
+    whole = {output: own for output, own in votes.items() if len(own) == len(judges)}
+    means = {output: float(np.mean(answers)) for output, answers in whole.items()}
     return {output: mean > 0.5 for output, mean in means.items() if mean != 0.5}
 
 

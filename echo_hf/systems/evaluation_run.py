@@ -25,7 +25,7 @@ from echo_hf.systems.benchmark import (
     load_evaluation,
     read_states,
 )
-from echo_hf.systems.checks import Check, add_checks, read_checks
+from echo_hf.systems.checks import Check, add_checks, read_checks, read_own_checks
 from echo_hf.systems.run_tables import (
     SCORED_TABLES,
     ApplicabilitySource,
@@ -159,7 +159,8 @@ class EvaluationRun:
 
     def read_checks(self) -> tuple[Check, ...]:
         """Read the checks that complaints became, in all versions."""
-        return read_checks(self.benchmark, self.folder)
+        own = read_own_checks(self.folder.root)  # there also after posts were forgotten
+        return read_checks(self.benchmark, self.folder) if own is None else own
 
     @property
     def asked_config(self) -> EvaluationBase:

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from echo_hf.builder.build import build
 from echo_hf.cli import app
 from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url
 from echo_hf.engines.base import Completion, Request
@@ -190,6 +191,21 @@ def complained(tmp_path: Path) -> Path:
     posts = write_posts(tmp_path, {"colour cast": 30, "": 24})
     sections = {"schedule": SCHEDULE, "checks": {"window_days": 30}}
     return write_config(tmp_path, [posts], **sections)
+
+
+def test_a_dry_run_plans_what_would_be_asked_for_checks(complained: Path) -> None:
+    eyes = DrawnEyes().use()
+    arguments = ["schedule", str(complained), "--once", "--dry-run", "--json"]
+    told = json.loads(CliRunner().invoke(app, arguments).stdout)["plan"]["checks"]
+    assert "run `echo-hf build` with this config first" in told["unknown"]
+    build(complained)
+    del eyes.asked[:]
+    told = json.loads(CliRunner().invoke(app, arguments).stdout)["plan"]["checks"]
+    assert {plan["rubric"]: plan["calls"] for plan in told["plans"]} == {
+        "checks": 1,
+        "colour_cast@1": 20 + 24,
+    }
+    assert not eyes.asked
 
 
 def say_more(config: Path, day: int, **threads: int) -> None:
