@@ -12,6 +12,7 @@ from echo_hf.scores.certificate import KEPT_J, KEPT_P
 from echo_hf.tables import Row
 
 VOTE = "vote"  # the judge that stands for all of them together
+FAILURE_RATE = "failure_rate"  # begins the metric of a check's corrected rates
 PASS_RATE = 0.02  # of a system's outputs that fail by a check
 
 
