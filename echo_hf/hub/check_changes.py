@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from echo_hf.scores.certificate import KEPT_J, KEPT_P
 from echo_hf.tables import Row
 
 VOTE = "vote"  # the judge that stands for all of them together
+FAILURE_RATE = "failure_rate"  # begins the metric of a check's corrected rates
 PASS_RATE = 0.02  # of a system's outputs that fail by a check
 
 
@@ -31,6 +32,12 @@ class CheckReason(Reason):
 CHECK_MEANINGS = {reason.value: reason.meaning for reason in CheckReason}
 
 
+def find_deciding(certificates: Sequence[Row] | None) -> Row:
+    """Find the certificate that decides on a check: of the vote, or of the only judge."""
+    rows = certificates or [{}]
+    return next((each for each in rows if each.get("judge") == VOTE), rows[0])
+
+
 @dataclass(frozen=True)
 class CheckState:
     """A version of a check, and the certificate that decides on it, if it has any."""
@@ -45,8 +52,7 @@ class CheckState:
 
     @classmethod
     def from_row(cls, row: Row) -> CheckState:
-        rows = row["certificates"] or [{}]
-        deciding = next((each for each in rows if each.get("judge") == VOTE), rows[0])
+        deciding = find_deciding(row["certificates"])
         low, high = deciding.get("low"), deciding.get("high")
         return cls(
             row["version"],
