@@ -12,6 +12,7 @@ from echo_hf.scores.certificate import KEPT_J, KEPT_P
 from echo_hf.tables import Row
 
 VOTE = "vote"  # the judge that stands for all of them together
+MAX_NAME = 100  # characters that are looked at; of a release of others nobody has read the rows
 PASS_RATE = 0.02  # of a system's outputs that fail by a check
 
 
@@ -45,7 +46,7 @@ class CheckState:
 
     @classmethod
     def from_row(cls, row: Row) -> CheckState:
-        rows = row["certificates"] or [{}]
+        rows = [each for each in row["certificates"] or () if each] or [{}]
         deciding = next((each for each in rows if each.get("judge") == VOTE), rows[0])
         low, high = deciding.get("low"), deciding.get("high")
         return cls(
@@ -112,7 +113,10 @@ class CheckChange:
 def compare_checks(before: Iterable[Row], after: Iterable[Row]) -> tuple[CheckChange, ...]:
     """Compare the rows of two tables of checks, by the newest version of each check."""
     tables = [
-        {row["name"]: row for row in sorted(rows, key=lambda row: (row["name"], row["version"]))}
+        {
+            str(row["name"])[:MAX_NAME]: row
+            for row in sorted(rows, key=lambda row: row["version"] or 0)
+        }
         for rows in (before, after)
     ]
     changes = []
