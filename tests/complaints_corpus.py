@@ -1,7 +1,7 @@
 """Drawn posts about an invented model: outputs with planted faults, and replies that name them.
 
 One engine reads them by the rules that echo-hf brings, writes questions, and answers them by the
-pixels: it sees a yellow tint, and knows nothing of fingers, which it counts by the flip of a coin.
+pixels: it sees a yellow tint and a blank sign, and counts fingers by the flip of a coin.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 from PIL import Image
 
 from echo_hf.engines.base import Completion, ImageRef, Request, Text, Usage, register
 from echo_hf.engines.rules import RULES
+from echo_hf.systems.evaluation_run import EvaluationRun
+from echo_hf.tables import OUTPUTS
 
 KIND = "drawn_eyes"
 RELEASED = datetime(2026, 3, 2, tzinfo=UTC)
@@ -52,12 +56,14 @@ QUESTIONS: Mapping[str, tuple[str, str]] = {
 
 
 def draw(seed: int, fault: str = "", size: int = 48) -> bytes:
-    """A scene of blocks and noise, with a yellow tint where that is the fault."""
+    """A scene of blocks and noise, with a tint or a blank sign where that is the fault."""
     rng = np.random.default_rng(seed)
     pixels = rng.integers(60, 200, (size // 8, size // 8, 1)).repeat(8, 0).repeat(8, 1)
     pixels = np.clip(pixels + rng.normal(0, 12, (size, size, 3)), 0, 255)
     if fault == "colour cast":
         pixels *= np.array([1.0, 0.95, 0.62])
+    if fault == "misspelt text":
+        pixels[:8, :8] = 255
     sink = io.BytesIO()
     Image.fromarray(pixels.astype(np.uint8)).save(sink, "PNG")
     return sink.getvalue()
@@ -115,6 +121,24 @@ def write_config(folder: Path, files: Iterable[Path], **more: Any) -> Path:
     path = folder / "lumen.yaml"
     path.write_text(yaml.safe_dump(settings), "utf-8")
     return path
+
+
+def write_outputs(config: Path) -> dict[str, float]:
+    """Outputs of two systems with tints; returns the share of tinted ones by system."""
+    run = EvaluationRun.from_config(config)
+    rng, rows, shares = np.random.default_rng(7), [], dict[str, float]()
+    tasks = run.read_tasks().tasks
+    for start, (system, share) in enumerate((("amber", 0.5), ("birch", 0.1))):
+        tinted = rng.random(len(tasks)) < share
+        shares[system] = float(tinted.mean())
+        for number, task in enumerate(tasks):
+            fault = "colour cast" if tinted[number] else ""
+            image = run.folder.images.put(draw(start * 1000 + number, fault))
+            row = {"sample_id": task.sample_id, "system": system, "image": image}
+            rows.append({**row, "sample_digest": task.sample_digest, "outcome": "ok"})
+    path = run.folder.root / "outputs.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, OUTPUTS.schema), path)
+    return shares
 
 
 @dataclass
@@ -181,10 +205,13 @@ class DrawnEyes:
         question = re.search(r"^Question: (.*)$", opening, re.MULTILINE)
         if question is None:
             return "It is a picture. Rating: [[7]]"
+        with Image.open(shown.file) as image:
+            pixels = np.asarray(image.convert("RGB"), float)
+        red, _, blue = pixels.mean((0, 1))
         if "yellow" in question[1]:
-            with Image.open(shown.file) as image:
-                red, _, blue = np.asarray(image.convert("RGB"), float).mean((0, 1))
             is_yes = red - blue > 12
+        elif "spelled" in question[1]:
+            is_yes = pixels[:8, :8].min() > 250
         else:
             is_yes = hashlib.sha256(shown.sha256.encode()).digest()[0] < 128
         return f"I looked. [[{'yes' if is_yes else 'no'}]]"

@@ -53,6 +53,7 @@ OWN_TABLES = {
     "builder/review.py": "stages of the run",
     "builder/update.py": "stages of the run",
     "collect/takedown.py": "origins of the run",
+    "judging/complaints.py": "threads of the run",
     "curate/personal_data.py": "stages of the run",
     "quickstart/run.py": "the run of the bundled posts",
     "quickstart/systems.py": "the run of the bundled posts",

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import lock_file, replace_file
 from echo_hf._infra.bootstrap import MIN_SAMPLES
 from echo_hf.apps.page import AppPage, ImageAddress, ServedImages, ServerAddress, render_page, serve
+from echo_hf.apps.people_rows import write_people_rows
 from echo_hf.curate.events import EVENTS_FILE, UNDO, Event, EventLog, drop_undone, latest_by_person
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, ScoreError, unknown
@@ -35,7 +34,7 @@ from echo_hf.scores.rating_table import read_ratings
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import BenchmarkTasks
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
-from echo_hf.systems.run_tables import RunTables, read_table
+from echo_hf.systems.run_tables import RunTables
 from echo_hf.tables import HUMAN
 
 
@@ -49,8 +48,6 @@ class NotRanked(Reason):
 
 MAX_LETTER_KEYS = 8
 DEFAULT_SAMPLES = 100
-LOCK_FILE = ".human.lock"
-MAX_LOCK_SECONDS = 60
 MIN_OUTPUTS = 2
 APP = "rank"
 # Actions of events.
@@ -358,7 +355,7 @@ class RankingApp:
 
     def write(self) -> RankingTotals:
         """Write the table anew from the log: a server that was killed may not have written all."""
-        root, by_id = self.root, self.draw.by_id
+        by_id = self.draw.by_id
         events = [event for event in self.log.read_events(APP) if event.action in (RANK, UNDO)]
         left_out: Counter[Reason] = Counter()
         rows: list[dict[str, Any]] = []
@@ -377,21 +374,10 @@ class RankingApp:
                 rows.append({**key, "rank": rank, "cannot_rank": rank is None})
         rankings = len({(row["sample_id"], row["rater"]) for row in rows})
         ranked_here = {(event.subject, event.person) for event in events if event.action == RANK}
-        path = root / f"{HUMAN.name}.parquet"
-        busy = RunError(
-            f"another process has held {str(root / LOCK_FILE)!r} for {MAX_LOCK_SECONDS} s: end it, "
-            "and rank again"
+        path, kept = write_people_rows(
+            self.root, HUMAN, rows, lambda row: (row["sample_id"], row["rater"]) in ranked_here
         )
-        with lock_file(root / LOCK_FILE, busy, MAX_LOCK_SECONDS):
-            previous_table = read_table(root, HUMAN)
-            others = [] if previous_table is None else previous_table.to_pylist()
-            others = [row for row in others if (row["sample_id"], row["rater"]) not in ranked_here]
-            merged = sorted((*others, *rows), key=lambda row: [str(row[key]) for key in HUMAN.key])
-            table = pa.Table.from_pylist(merged, HUMAN.schema)
-            if table != previous_table and (merged or previous_table is not None):
-                with replace_file(path) as partial:
-                    pq.write_table(table, partial)
-        return RankingTotals(path, rankings, len(others), dict(left_out))
+        return RankingTotals(path, rankings, kept, dict(left_out))
 
 
 def render_ranking_page(view: RankingPage, address: ImageAddress, request_number: int = 0) -> str:
@@ -502,7 +488,7 @@ def rank(
             app.write()
         return render_ranking_page(view, images.get_address, request_number)
 
-    page = AppPage("Rank images", ("rank.js",), "rank.css", open_page, handle_action)
+    page = AppPage("Rank images", ("board.js", "rank.js"), "board.css", open_page, handle_action)
     app.write()
     try:
         serve(

@@ -101,13 +101,10 @@ def _take_majority(answers: Mapping[tuple[str, str], Sequence[float]]) -> dict[A
     return {key: mean > 0.5 for key, mean in means.items() if mean != 0.5}
 
 
-def vote(answers: Iterable[Answers]) -> Answers:
-    """Return what most judges answered; a tie is no answer."""
-    together: dict[tuple[str, str], list[float]] = {}
-    for own in answers:
-        for key, answer in own.items():
-            together.setdefault(key, []).append(float(answer))
-    return _take_majority(together)
+def vote(answers: Sequence[Answers]) -> Answers:
+    """Return what most judges answered where all did; a tie is no answer."""
+    common = set(answers[0]).intersection(*answers)
+    return _take_majority({key: [float(own[key]) for own in answers] for key in common})
 
 
 def certify_check(
@@ -124,7 +121,7 @@ def certify_check(
     fitting = [each for each in outputs if proof.fits.get(each[0].sample_id) is not False]
     by_judge = dict(proof.answers)
     if len(by_judge) > 1:
-        by_judge[VOTE] = vote(by_judge.values())
+        by_judge[VOTE] = vote([*by_judge.values()])
     certificates = []
     for judge, answers in by_judge.items():
         known = [each for each in fitting if (each[0].sample_id, each[1]) in answers]

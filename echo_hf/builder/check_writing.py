@@ -26,6 +26,7 @@ from echo_hf.tables import STRING, STRINGS, Column, Row, Table
 COMMENTS_PER_THREAD = 3
 MAX_COMMENT, MAX_PROMPT = 280, 200  # characters
 MAX_SPELLINGS = 12
+MAX_ACRONYM = 4  # letters, as in RGB, which names nobody
 SHARED_WORDS = 6  # in a row, of a question and a post
 
 TO_WRITE = Table(
@@ -63,20 +64,20 @@ class NoCheck(Reason):
     ADDRESSES_JUDGE = "addresses_judge", "it speaks to the one who answers"
     REPEATS_POST = "repeats_post", "it repeats six words of a post"
     MARKUP = "markup", "it holds markup, an address or an account"
-    NOT_ANSWERED = "not_answered", "the model that writes gave no answer that can be used"
+    NOT_WRITTEN = "not_written", "the model that writes gave no answer that can be used"
 
 
 MARKUP = re.compile(r"[<>\[\]{}|`\\#@$*_~^]|://|www\.|&\w+;|[\x00-\x1f]")
-# A capital within a sentence; acronyms such as RGB name nothing.
-CAPITAL = re.compile(r"(?<![.?!:] )(?<!^)\b(?![A-Z]{2,4}s?\b)[A-Z]\w*")
 ADDRESSED = re.compile(
-    r"\b(you|yours?|please|ignore|disregard|instructions?|system prompt|assistant|judges?|raters?"
+    r"\b(you|yours?|please|disregard|ignore (?:all|any|every|previous|the above|this|these)"
+    r"|system prompt|(?:these|your|my|previous) instructions?|assistant|judges?|raters?"
     r"|evaluators?|annotators?|ratings?|scores?|(?:always|say) (?:yes|no)"
     r"|(?:rate|answer|reply|respond) (?:it|with|yes|no|that|this))\b",
     re.IGNORECASE,
 )
 NOT_SEEN = re.compile(
-    r"\b(comments?|commenters?|posts?|posters?|tweets?|users?|authors?|community|complain\w*|viral"
+    r"\b(comments?|commenters?|(?:under|in|of|from) (?:the|a|this|its) posts?|tweets?|users?"
+    r"|authors?|community|complain\w*|viral"
     r"|people (?:say|think|write|mean|like|call)|search\w*|google\w*|click\w*|visit\w*|download\w*"
     r"|websites?|file ?names?|metadata|remember|know (?:who|whose)|made by"
     r"|which (?:system|model))\b",
@@ -179,23 +180,34 @@ def find_fault(
     if question is None or not question.endswith("?") or question.count("?") != 1:
         return NoCheck.NO_QUESTION, (question or "")[-40:]
     for text in filter(None, (question, *others)):
+        if fault := find_name(text, names):
+            return fault
         for reason, pattern in (
-            (NoCheck.MARKUP, MARKUP),
-            (NoCheck.NAMES, CAPITAL),
             (NoCheck.ADDRESSES_JUDGE, ADDRESSED),
             (NoCheck.NOT_LOOKING, NOT_SEEN),
         ):
             if match := pattern.search(text):
                 return reason, match[0]
-        if personal := find_personal_data(text):
-            return NoCheck.NAMES, text[slice(*personal[0][:2])]
-        if named := names & set(WORD.findall(text.casefold())):
-            return NoCheck.NAMES, min(named)
     own = set(chain.from_iterable(_list_runs(text) for text in texts if text))
     for post in posts:
         if shared := own.intersection(_list_runs(post)):
             return NoCheck.REPEATS_POST, " ".join(min(shared))
     return None
+
+
+def find_name(text: str, names: Set[str] = frozenset()) -> tuple[NoCheck, str] | None:
+    """Return markup or a name in a text: a capital within a sentence, an account, an address."""
+    if match := MARKUP.search(text):
+        return NoCheck.MARKUP, match[0]
+    for word in WORD.finditer(text):
+        begins = not text[: word.start()].strip() or text[: word.start()].rstrip()[-1] in ".?!:"
+        is_acronym = len(word[0]) == 1 or (word[0].isupper() and len(word[0]) <= MAX_ACRONYM)
+        if word[0][0].isupper() and not begins and not is_acronym:
+            return NoCheck.NAMES, word[0]
+    if personal := find_personal_data(text):
+        return NoCheck.NAMES, text[slice(*personal[0][:2])]
+    named = names & set(WORD.findall(text.casefold()))
+    return (NoCheck.NAMES, min(named)) if named else None
 
 
 def _list_runs(text: str) -> Iterator[tuple[str, ...]]:

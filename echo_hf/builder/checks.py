@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -19,7 +20,14 @@ from echo_hf.builder.check_proof import (
     read_answers,
 )
 from echo_hf.builder.check_upkeep import list_check_changes, retire_checks
-from echo_hf.builder.check_writing import TO_WRITE, NoCheck, WriteChecks, build_row, find_fault
+from echo_hf.builder.check_writing import (
+    TO_WRITE,
+    NoCheck,
+    WriteChecks,
+    build_row,
+    find_fault,
+    find_name,
+)
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.config.loading import Config
@@ -58,6 +66,7 @@ from echo_hf.systems.checks import (
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.tables import Row
 
+logger = logging.getLogger(__name__)
 WRITER = "writer"  # among the judges of a session
 EXPECTED_CHARACTERS = 200  # of a question that is yet to be written
 Merge = Callable[[Mapping[str, int]], Iterable[Iterable[str]]]
@@ -109,7 +118,7 @@ class ChecksResult:
             if check.status == "proposed" and not check.certificates
         }
         return any(
-            state.check in unproven or state.refused == NoCheck.NOT_ANSWERED
+            state.check in unproven or state.refused == NoCheck.NOT_WRITTEN
             for state in self.groups
             if not state.missing
         )
@@ -205,7 +214,11 @@ def _find_merge(run: EvaluationRun) -> Merge | None:
         return None
 
     def merge(counts: Mapping[str, int]) -> Iterable[Iterable[str]]:
-        return group_phrases(counts, choose_space(sorted(counts), embedding))
+        space = choose_space(sorted(counts), embedding)
+        if reason := space.definition.get("instead_of"):  # what looks alike may mean another thing
+            logger.warning("keywords are grouped by spelling alone: %s", reason["embedding"])
+            return [[form] for form in counts]
+        return group_phrases(counts, space)
 
     return merge
 
@@ -351,12 +364,11 @@ class Proposal:
         for name, evidence in self.to_write.items():
             row = rows.get(name)
             if row is None:
-                self.refused[name] = NoCheck.NOT_ANSWERED, ""
+                self.refused[name] = NoCheck.NOT_WRITTEN, ""
                 continue
             texts = (row["question"], row["counts_as_yes"], row["fits"])
-            titled = (f"{self.groups[name].keyword}?",)
-            fault = find_fault(texts, *taboos) or find_fault(titled, names=taboos[1])
-            if fault:
+            keyword = self.groups[name].keyword
+            if fault := find_fault(texts, *taboos) or find_name(keyword, taboos[1]):
                 self.refused[name] = fault
                 continue
             check = self._make_check(name, row, evidence)
@@ -402,20 +414,21 @@ class Proposal:
                 prompts[question.rubric][question.judge] = prompt
         proven = [check for check in self.to_prove if check.key not in open_keys]
         models = {judge.name: judge.answered_by.model for judge in judges}
-        certificates = {
-            check.key: certify_check(
-                CheckProof(check, answers[check.key], fits[check.key], prompts[check.key]),
-                self.samples,
-                len(proven),
-                models,
-            )
-            for check in proven
-        }
         others = [
             check
             for check in self.checks.values()
             if check.status in ACTIVE and check.key not in answers
         ]
+        family = len(proven) + sum(bool(check.certificates) for check in others)
+        certificates = {
+            check.key: certify_check(
+                CheckProof(check, answers[check.key], fits[check.key], prompts[check.key]),
+                self.samples,
+                max(family, 1),
+                models,
+            )
+            for check in proven
+        }
         for check in decide(proven, certificates, others):
             self.checks[check.key] = check.model_copy(update={"day": self._day})
 

@@ -426,12 +426,22 @@ def review(
     host: str = choice("127.0.0.1", "With --app: network address to listen on."),
     port: int = choice(7861, "With --app: its port; 0: any that is free.", min=0, max=65535),
     anyone: bool = flag("--anyone", "With --app: allow review without passwords on another HOST."),
+    check: str | None = choice(
+        None, "With --app: label outputs by this kept check, as NAME or NAME@VERSION."
+    ),
+    systems: Names = choice(None, "With --check: only this system; may be repeated.", "--systems"),
+    width: float | None = choice(
+        None, "With --check: until rates of failures are known to ± this; 0.1 by default."
+    ),
     gold: Path | None = choice(
         None, "Write what was kept into this folder, for `check-engine --gold`."
     ),
     runs: Runs = None,
 ) -> Payload:
-    """List samples that need a decision, or decide. --app: in a browser."""
+    """List samples that need a decision, or decide. --app: in a browser.
+
+    --check: have people answer a check about the outputs of systems.
+    """
     from echo_hf.builder import review as reviews
     from echo_hf.builder.gold.export import export_gold
     from echo_hf.cli.build_view import show_open
@@ -448,8 +458,10 @@ def review(
             "--note and --reviewer go with a decision: add --keep, --remove, --flag, --withdraw or "
             "--boxes"
         )
-    if (people or anyone) and not app:
-        raise ReviewError("--people and --anyone go with --app: add it")
+    if (people or anyone or check) and not app:
+        raise ReviewError("--people, --anyone and --check go with --app: add it")
+    if (systems or width is not None) and not check:
+        raise ReviewError("--systems and --width go with --check: add it")
     if any(decided.values()):
         ids: Payload = {what: names or () for what, names in decisions.items()}
         details: Payload = {"boxes": boxes, "note": note, "reviewer": reviewer}
@@ -460,10 +472,38 @@ def review(
         return {"decisions": [decision.model_dump(mode="json") for decision in decided_samples]}
     if app:
         from echo_hf.apps.page import ServerAddress, check_apps_installed
+
+        check_apps_installed("`echo-hf review --app`")
+        server = ServerAddress(host, port)
+    if check is not None:
+        from echo_hf.apps.label import DEFAULT_WIDTH, label, open_labels
+        from echo_hf.cli.build_view import show_labels
+
+        half_width = DEFAULT_WIDTH if width is None else width
+        label_app = open_labels(
+            config, check, runs=runs, systems=systems or (), half_width=half_width
+        )
+        show_labels(console, label_app)
+
+        def announce_labels(address: str) -> None:
+            say(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
+
+        try:
+            label(
+                label_app,
+                server=server,
+                people=people or (),
+                allow_anyone=anyone,
+                on_ready=announce_labels,
+            )
+        finally:
+            show_labels(console, label_app)
+            say(console, f"what makes them count: echo-hf score {locate(config, runs)}", "dim")
+        return {}
+    if app:
         from echo_hf.apps.review import open_review
         from echo_hf.apps.review import review as reviewed
 
-        check_apps_installed("`echo-hf review --app`")
         desk = open_review(config, runs=runs)
 
         def announce(address: str) -> None:
@@ -471,7 +511,6 @@ def review(
             say(console, "Ctrl-C ends it; every decision is written down")
 
         try:
-            server = ServerAddress(host, port)
             reviewed(
                 desk, server=server, people=people or (), allow_anyone=anyone, on_ready=announce
             )

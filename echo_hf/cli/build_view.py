@@ -22,6 +22,7 @@ from echo_hf.samples.sample import Doubt
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
+    from echo_hf.apps.label import LabelApp
     from echo_hf.builder.gold.boxes import BoxesCheck
     from echo_hf.builder.gold.check import CheckResult
     from echo_hf.builder.refresh import PlatformRefresh, RefreshResult
@@ -641,3 +642,17 @@ def show_open(console: Console, reviews: OpenReviews, config: str) -> None:
         )
     subject = "1 sample is" if count == 1 else f"{count:,} samples are"
     say(console, f"{subject} open; decide with: echo-hf review {config} --keep ID --remove ID")
+
+
+def show_labels(console: Console, app: LabelApp) -> None:
+    """Show how many outputs people have labelled, and how many are missing, by system."""
+    labels = app.read_labels()
+    missing = app.count_missing(labels)
+    say(console, f"{app.check.key}: {clean(app.check.question, MAX_PROMPT_CHARACTERS)}")
+    rows = [
+        (group.system, group.split, len(group.answers), len(group.answers.keys() & labels.keys()))
+        for group in app.groups
+    ]
+    cells = [(*map(str, row), f"{missing[row[1], row[0]]:,}") for row in rows]
+    head = ("system", "split", "outputs", "labelled", f"missing for ±{app.half_width:g}")
+    console.print(make_table(*head, left=("split",), rows=cells))

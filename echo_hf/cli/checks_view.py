@@ -14,7 +14,7 @@ from echo_hf.builder.checks import ChecksResult, GroupState
 from echo_hf.cli.evaluation_view import show_cost, show_judging
 from echo_hf.hub.check_changes import CHECK_MEANINGS, CheckState
 from echo_hf.judging.session import JudgingResult
-from echo_hf.systems.checks import VOTE, Check, CheckCertificate
+from echo_hf.systems.checks import Check
 
 MAX_GROUPS = 8
 MAX_SAMPLES = 3

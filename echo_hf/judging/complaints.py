@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -26,7 +26,7 @@ from echo_hf.judging.rate import compute_random_key
 from echo_hf.metrics.result import describe_error
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
-from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.benchmark import Benchmark, NoTask
 from echo_hf.systems.checks import Evidence
 from echo_hf.tables import Row
 
@@ -45,9 +45,8 @@ IMAGE_COLUMNS = ("input_images", "output_images")
 class NotEvidence(Reason):
     """Why a sample with comments says nothing of what outputs people complain about."""
 
-    DEHYDRATED = "dehydrated", "words or images are left out: `echo-hf hydrate` puts them back"
     NO_VERDICT = "no_verdict", "no comment praises it or names a failure"
-    NO_OUTPUT = "no_output", "its posts show no output"
+    NOTHING_SHOWN = "nothing_shown", "its posts show no output"
 
 
 class Comment(NamedTuple):
@@ -150,21 +149,19 @@ def read_complaints(benchmark: Benchmark, folder: RunFolder) -> Complaints:
 
 def _read_sample(
     row: Row, dataset: Dataset, number: int, images: ImageStore
-) -> CommentedSample | NotEvidence:
+) -> CommentedSample | Reason:
     comments, is_praised = _read_comments(row)
     if not (is_praised or any(comment.form for comment in comments)):
         return NotEvidence.NO_VERDICT
     if row.get("dehydrated") or row["prompt"] is None or row.get("missing_images"):
-        return NotEvidence.DEHYDRATED
+        return NoTask.DEHYDRATED
     inputs, outputs = (
         StoredImages(partial(_read_images, dataset, number, name, images)) for name in IMAGE_COLUMNS
     )
     sources = row.get("picture_sources")
-    has_output = (
-        outputs if sources is None else [each for each in sources if each["role"] == "output"]
-    )
+    has_output = [each for each in sources if each["role"] == "output"] if sources else outputs
     if not has_output:
-        return NotEvidence.NO_OUTPUT
+        return NotEvidence.NOTHING_SHOWN
     return CommentedSample(
         row["id"],
         "",
@@ -206,7 +203,7 @@ def _read_comments(row: Row) -> tuple[list[Comment], bool]:
 def _add_threads(
     samples: Sequence[CommentedSample], folder: RunFolder
 ) -> Iterator[CommentedSample]:
-    roots = read_roots(folder)
+    roots = read_roots(folder, {sample.urls[0] for sample in samples if sample.urls})
     parents: dict[str, str] = {}
 
     def find(url: str) -> str:
@@ -225,8 +222,8 @@ def _add_threads(
         yield replace(sample, thread=thread)
 
 
-def read_roots(folder: RunFolder) -> dict[str, str]:
-    """Read the root of each post's thread that a run has found; empty where there is no run."""
+def read_roots(folder: RunFolder, posts: Collection[str]) -> dict[str, str]:
+    """Read the roots of some posts' threads, as a run has found them; empty without a run."""
     path: Path = folder.stage_folder("threads") / "kept.parquet"
     if not path.exists():
         return {}
@@ -236,7 +233,8 @@ def read_roots(folder: RunFolder) -> dict[str, str]:
             columns=["root_url", "posts.list.element.url"]
         ):
             for row in batch.to_pylist():
-                roots |= dict.fromkeys((post["url"] for post in row["posts"]), row["root_url"])
+                urls = (post["url"] for post in row["posts"] if post["url"] in posts)
+                roots |= dict.fromkeys(urls, row["root_url"])
     except (OSError, ValueError) as error:
         raise RunError(
             f"cannot read {str(path)!r} ({describe_error(error)}): build again"

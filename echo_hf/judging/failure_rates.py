@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf.hub.run_tables import ResultRow
+from echo_hf.judging.rate import read_flags
 from echo_hf.judging.results import SavedCheck, SavedFailureRate
 from echo_hf.metrics.result import coverage_of
 from echo_hf.scores.failure_rate import (
@@ -59,13 +60,11 @@ def find_measurer(check: Check, judges: Sequence[str]) -> Measurer | None:
     """Return whose answers count: the vote where all its judges answered, or else one of them."""
     own = [each.judge for each in check.certificates if each.judge != VOTE]
     answered = [judge for judge in own if judge in judges]
-    certificate = check.find_certificate(VOTE)
-    if certificate is not None and certificate.kept and answered == own:
-        return Measurer(tuple(own), certificate)
-    certified = [each for each in check.certificates if each.judge in answered and each.kept]
-    if len(certified) != 1 or (len(answered) > 1 and len(own) > 1):
-        return None
-    return Measurer((certified[0].judge,), certified[0])
+    deciding = check.deciding
+    if deciding is not None and answered == own:
+        return Measurer(tuple(own), deciding)
+    certificate = check.find_certificate(answered[0]) if len(answered) == 1 else None
+    return Measurer(tuple(answered), certificate) if certificate and certificate.kept else None
 
 
 def measure_checks(
@@ -91,15 +90,9 @@ def measure_checks(
         rows = ratings.filter(pc.equal(ratings["rubric"], check.key))
         if not rows.num_rows:
             continue
-        measurer = find_measurer(check, rows["judge"].unique().to_pylist())
-        answers = read_votes(rows, measurer.judges if measurer else ())
-        misfits = not_fitting.get(check.key, frozenset())
+        measurer, answers = read_answers(check, rows, not_fitting.get(check.key, frozenset()))
         for system in systems:
-            own = {
-                output: answer
-                for output, answer in answers.items()
-                if output[1] == system and output[0] not in misfits
-            }
+            own = {output: answer for output, answer in answers.items() if output[1] == system}
             rate = measurer and measure_system(own, measurer, labels.get(check.key, {}))
             fields: dict[str, Any] = {"reason": NO_MEASURER}
             if rate:
@@ -112,8 +105,23 @@ def measure_checks(
     return tuple(rates)
 
 
+def read_answers(
+    check: Check, rows: pa.Table, misfits: Collection[str]
+) -> tuple[Measurer | None, dict[Output, bool]]:
+    """Read whose answers to a check count, and what they are of the samples that it fits."""
+    measurer = find_measurer(check, rows["judge"].unique().to_pylist())
+    votes = read_votes(rows, measurer.judges if measurer else ())
+    return measurer, {output: vote for output, vote in votes.items() if output[0] not in misfits}
+
+
+def find_misfits(applicability: pa.Table | None, check: str) -> frozenset[str]:
+    """Find the samples that somebody said a check does not fit."""
+    flags = read_flags(applicability, check)
+    return frozenset(sample for sample, flag in flags.items() if flag is False)
+
+
 def read_votes(rows: pa.Table, judges: Sequence[str]) -> dict[Output, bool]:
-    """Read whether most of some judges said yes to each output; a tie is no answer."""
+    """Read whether most judges said yes to each output that all answered; a tie is no answer."""
     by_judge: dict[tuple[str, str, str], list[float]] = {}
     for row in rows.to_pylist():
         if row["judge"] in judges and row["rating"] is not None:
@@ -123,7 +131,8 @@ def read_votes(rows: pa.Table, judges: Sequence[str]) -> dict[Output, bool]:
     for (sample, system, _), ratings in by_judge.items():
         if (mean := float(np.mean(ratings))) != 0.5:
             votes.setdefault((sample, system), []).append(float(mean > 0.5))
-    means = {output: float(np.mean(answers)) for output, answers in votes.items()}
+    whole = {output: own for output, own in votes.items() if len(own) == len(judges)}
+    means = {output: float(np.mean(answers)) for output, answers in whole.items()}
     return {output: mean > 0.5 for output, mean in means.items() if mean != 0.5}
 
 

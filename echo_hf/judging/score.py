@@ -25,7 +25,13 @@ from echo_hf.hub.run_tables import AGREEMENT_FILE, RESULTS_FILE, STRENGTH, Resul
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.anchors import Anchors, select_anchors
 from echo_hf.judging.audit import add_failed, find_drift, read_audits, read_failures
-from echo_hf.judging.failure_rates import make_result_rows, measure_checks, save_checks
+from echo_hf.judging.failure_rates import (
+    find_misfits,
+    make_result_rows,
+    measure_checks,
+    save_checks,
+)
+from echo_hf.judging.labels import tally_labels
 from echo_hf.judging.rate import read_flags
 from echo_hf.judging.results import (
     FailedAudits,
@@ -255,12 +261,11 @@ class ScoredRun:
         measured = sorted(list_figures(self.config, rated), key=attrgetter("name"))
         systems = sorted(self.models.systems)
         figures = tuple(self.measure(name, measured, systems))
-        flags = {check.key: read_flags(tables.applicability, check.key) for check in self.checks}
         misfits = {
-            key: frozenset(sample for sample, flag in by_sample.items() if flag is False)
-            for key, by_sample in flags.items()
+            check.key: find_misfits(tables.applicability, check.key) for check in self.checks
         }
-        failures = measure_checks(self.checks, ratings, {}, systems, misfits)
+        labels = tally_labels(tables.labels)
+        failures = measure_checks(self.checks, ratings, labels, systems, misfits)
         samples = len(tables.tasks[name])
         return SplitScores(name, samples, rates, figures, pairwise, by_people, failures)
 

@@ -86,6 +86,7 @@ def show_quickstart(screen: ConsoleProgress, runs: Path | None = None) -> None:
     console.print(render_thread_and_samples(thread, samples, console.width))
     console.print("four drawn stand-ins for image systems\n")
     show_scores(console, run / "results.json")
+    console.print(record["complaints"], soft_wrap=True)
     console.print(describe_unrated(pq.ParquetFile(run / "ratings.parquet").read()), soft_wrap=True)
     console.print(f"report: {run / 'report' / 'index.html'} ({record['report']})", soft_wrap=True)
     why = ["echo-hf", "why", str(relative_to_cwd(shipped_config()))]
@@ -125,6 +126,8 @@ def _show_summary(console: Console, run: Path, record: Mapping[str, Any]) -> Non
         "dim",
     )
     console.print()
+    say(console, record["complaints"], "dim")
+    console.print()
     say(console, f"open    {run / 'report' / 'index.html'}")
     say(console, "next    echo-hf init benchmark mine     a config for your own posts and engine")
     say(console, "        echo-hf init comparison mine    a config that compares your own images")
@@ -161,9 +164,23 @@ def _build_quickstart(screen: ConsoleProgress, runs: Path) -> dict[str, Any]:
         for config in BENCHMARKS
     }
     record = {"headlines": screen.list_headlines(), "loaded": loaded, "report": contents}
+    record["complaints"] = describe_complaints(shipped_config(), runs)
     saved_record = {**record, "of": _compute_state(folder.root)}
     (folder.root / RECORD_FILE).write_text(json.dumps(saved_record, indent=1) + "\n", "utf-8")
     return record
+
+
+def describe_complaints(config: Path, runs: Path) -> str:
+    """Say how many failures people name, and how many more threads a check of one would take."""
+    from echo_hf.builder.checks import check_complaints
+
+    groups = check_complaints(config, runs=runs, dry_run=True).groups
+    first = groups[0]
+    return (
+        f"people name {len(groups)} failures, {first.group.keyword} in {len(first.group.threads)} "
+        f"threads: a check takes {first.missing.complaint} more, and {first.missing.praise} with "
+        "praise"
+    )
 
 
 def _read_unchanged_record(run: Path) -> dict[str, Any] | None:

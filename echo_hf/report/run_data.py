@@ -176,7 +176,10 @@ def read_run_data(run: EvaluationRun) -> RunData:
         settings=config.model_dump(mode="json", include={"systems", "judges", "applicability"}),
         unlike_paper=find_differences(config) if isinstance(config, Config) else (),
         checks=tuple(checks.values()),
-        unchecked=tuple(_list_unchecked(run, tuple(checks.values()))),
+        # Who evaluates on the release of others has no use for them, nor for its other samples.
+        unchecked=tuple(_list_unchecked(run, tuple(checks.values())))
+        if isinstance(config, Config)
+        else (),
     )
 
 

@@ -36,7 +36,7 @@ from echo_hf.scores.ranks import TauB
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import best_first
 from echo_hf.scores.win_rate import BoardRow, WinRate, rank_rows
-from echo_hf.systems.checks import Check
+from echo_hf.systems.checks import ACTIVE, Check
 
 MAX_ROWS = 20
 MAX_MOVED = 10
@@ -182,7 +182,9 @@ def build_complaints(data: RunData, thumbnails: Thumbnails) -> Markup | None:
         {
             "check": check,
             "reason": CHECK_MEANINGS.get(check.reason or "", check.reason),
-            "examples": _find_examples(check, samples, thumbnails),
+            "examples": _find_examples(check, samples, thumbnails)
+            if check.status in ACTIVE
+            else [],
             "splits": _list_rates(data, check.key),
         }
         for check in sorted(data.checks, key=lambda check: SHOWN_FIRST.index(check.status))

@@ -37,6 +37,7 @@ from echo_hf.tables import (
     APPLICABILITY,
     COMPARISONS,
     HUMAN,
+    LABELS,
     OUTPUTS,
     RATINGS,
     Outcome,
@@ -53,6 +54,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "ratings": ("sample_id", "system", "judge", "rating"),
     "comparisons": ("sample_id", "system_a", "system_b", "judge", "order", "winner"),
     "human": ("sample_id", "rater", "system", "rank"),
+    "labels": (*LABELS.key, "answer"),
 }
 EXTRA = "(too many fields)"
 DEFAULTS: Mapping[str, Any] = {"rubric": "overall", "repeat": 0}
@@ -128,12 +130,13 @@ def read_applicability(
 
 
 # Outputs first: rows of the other tables are checked against them.
-SCORED_TABLES = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS, HUMAN)
+SCORED_TABLES = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS, HUMAN, LABELS)
 # For each table of judgements: the column of its verdict, and a map from the columns of systems
 # to those of their images.
 VERDICT_COLUMNS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "ratings": ("rating", {"system": "output_sha256"}),
     "comparisons": ("winner", {"system_a": "output_a_sha256", "system_b": "output_b_sha256"}),
+    "labels": ("answer", {"system": "output_sha256"}),
 }
 OutputsByKey = Mapping[tuple[str, str], Row]  # by sample and system
 
@@ -149,6 +152,7 @@ class RunTables:
     comparisons: pa.Table | None
     human: pa.Table | None
     left_out: Mapping[str, Mapping[Reason, int]]
+    labels: pa.Table | None = None
     fits_from: ApplicabilitySource | None = None  # where `applicability` comes from
 
     def select_split(self, table: pa.Table | None, split: str) -> pa.Table | None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -25,14 +26,13 @@ from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
 from echo_hf.systems.checks import VOTE, Check
 from echo_hf.systems.evaluation_run import EvaluationRun
-from echo_hf.tables import OUTPUTS
 from tests.complaints_corpus import (
     KIND,
     QUESTIONS,
     REPLIES,
     DrawnEyes,
-    draw,
     write_config,
+    write_outputs,
     write_posts,
 )
 
@@ -295,24 +295,6 @@ def test_two_judges_decide_by_their_vote(config: Path, eyes: DrawnEyes) -> None:
     ] * 2
 
 
-def write_outputs(config: Path) -> dict[str, float]:
-    """Outputs of two systems with tints; returns the share of tinted ones by system."""
-    run = EvaluationRun.from_config(config)
-    rng, rows, shares = np.random.default_rng(7), [], dict[str, float]()
-    tasks = run.read_tasks().tasks
-    for start, (system, share) in enumerate((("amber", 0.5), ("birch", 0.1))):
-        tinted = rng.random(len(tasks)) < share
-        shares[system] = float(tinted.mean())
-        for number, task in enumerate(tasks):
-            fault = "colour cast" if tinted[number] else ""
-            image = run.folder.images.put(draw(start * 1000 + number, fault))
-            row = {"sample_id": task.sample_id, "system": system, "image": image}
-            rows.append({**row, "sample_digest": task.sample_digest, "outcome": "ok"})
-    path = run.folder.root / "outputs.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, OUTPUTS.schema), path)
-    return shares
-
-
 def test_kept_checks_are_asked_of_every_system_and_others_are_not(
     config: Path, eyes: DrawnEyes
 ) -> None:
@@ -427,3 +409,14 @@ def test_samples_that_a_check_does_not_fit_prove_nothing(config: Path, eyes: Dra
     assert 0 < fitting < len(asked) == 40 - WRITING + 50
     assert certificate.not_fitting == len(asked) - fitting
     assert certificate.complaints + certificate.praise == fitting
+
+
+@pytest.mark.extras
+@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs `make test-extras`")
+def test_keywords_are_merged_by_a_model_alone_and_never_by_what_looks_alike(
+    config: Path, eyes: DrawnEyes
+) -> None:
+    change(config, analysis={"embedding": {"model": "no-such/encoder"}})
+    groups = check_complaints(config, dry_run=True).groups
+    keywords = [state.group.keyword for state in groups]
+    assert sorted(keywords) == ["colour cast", "extra fingers", "misspelt text"]

@@ -95,7 +95,7 @@ def test_what_a_release_leaves_out_is_counted(tmp_path: Path) -> None:
     read = read_complaints(*write(tmp_path, rows, images))
     assert not read.samples
     counts = {reason.value: count for reason, count in read.left_out.items()}
-    assert counts == {"dehydrated": 1, "no_output": 1}
+    assert counts == {"dehydrated": 1, "nothing_shown": 1}
 
 
 def test_samples_that_share_a_post_are_of_one_thread(tmp_path: Path) -> None:

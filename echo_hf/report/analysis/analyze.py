@@ -23,7 +23,7 @@ from echo_hf.hub.diff import first_bigram, measure_drift
 from echo_hf.hub.facts import UNKNOWN
 from echo_hf.hub.manifest import Manifest, get_version
 from echo_hf.hub.run_tables import ANALYSIS_FILE
-from echo_hf.judging.complaints import NotEvidence, group_complaints, read_complaints
+from echo_hf.judging.complaints import group_complaints, read_complaints
 from echo_hf.judging.validity import (
     ComplaintMeasures,
     MeasureOptions,
@@ -54,7 +54,7 @@ from echo_hf.report.analysis.tasks import (
     read_reference_tasks,
 )
 from echo_hf.scores.votes import ProtocolName
-from echo_hf.systems.benchmark import ON_HUB, Benchmark
+from echo_hf.systems.benchmark import ON_HUB, Benchmark, NoTask
 from echo_hf.systems.checks import read_checks
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import read_applicability
@@ -246,8 +246,8 @@ def _hold_measures(
     complaints = read_complaints(benchmark, folder)
     groups = group_complaints(complaints)
     if not groups:
-        is_left_out = NotEvidence.DEHYDRATED in complaints.left_out
-        return AnalysisPart.omit(NotAnalyzed.DEHYDRATED if is_left_out else NotAnalyzed.NO_COMMENTS)
+        is_left_out = NoTask.DEHYDRATED in complaints.left_out
+        return AnalysisPart.omit(NotAnalyzed.LEFT_OUT if is_left_out else NotAnalyzed.NO_COMMENTS)
     found = measure_complaints(groups, folder.images, options, complaints.left_out)
     return AnalysisPart(found=found, definition=describe_measures(options))
 

@@ -39,7 +39,7 @@ class NotAnalyzed(Reason):
     NOT_SHOWN = "not_shown", "the plot shows a random draw of the set, and it is not in it"
     BAD_FONT = "bad_font", "the font cannot be read"
     NO_GLYPHS = "no_glyphs", "the font has no glyph for one of its characters"
-    DEHYDRATED = "dehydrated", "words or images are left out: `echo-hf hydrate` puts them back"
+    LEFT_OUT = "left_out", "words or images are left out: `echo-hf hydrate` puts them back"
     NO_SPACE = "no_space", "the image has no space left for it"
 
 
