@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from importlib.resources import files
@@ -13,7 +13,7 @@ from typing import Any
 
 import jinja2
 import yaml
-from datasets import DatasetInfo, Image, List
+from datasets import Dataset, DatasetInfo, Image, List
 from datasets.info import DatasetInfosDict
 from datasets.splits import SplitDict, SplitInfo
 from datasets.utils.metadata import MetadataConfigs
@@ -21,12 +21,21 @@ from huggingface_hub import DatasetCardData, metadata_load
 from pydantic import TypeAdapter
 
 from echo_hf._infra.regular_file import open_regular
-from echo_hf._infra.text import escape_markdown, format_share, format_table, one_line
+from echo_hf._infra.text import (
+    escape_markdown,
+    format_interval,
+    format_rounded,
+    format_share,
+    format_table,
+    one_line,
+    percent,
+)
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.config.collection import Search
 from echo_hf.config.sections import STAGES, Hazard
 from echo_hf.engines.base import abstains
 from echo_hf.errors import ReleaseError
+from echo_hf.hub.check_changes import find_deciding
 from echo_hf.hub.facts import (
     ALL,
     BENCHMARK_CONFIGS,
@@ -64,6 +73,7 @@ def render_card(
     facts: ReleaseFacts,
     manifest: Manifest,
     models: Mapping[str, Mapping[str, ModelIdentity]] | None = None,
+    checks: Dataset | None = None,
 ) -> str:
     configs = {name: manifest.configs[name] for name in CONFIGS if name in manifest.configs}
     engines = [stage["engine"] for stage in facts.provenance.values() if stage.get("engine")]
@@ -81,6 +91,7 @@ def render_card(
         left_out_for={str(reason): reason.meaning for reason in LeftOut},
         engines=_group_engines(facts),
         models=models or released_models(None),
+        checks=_build_checks(checks),
         built_without_models=bool(engines) and all(map(abstains, engines)),
         hazards={str(hazard): hazard.meaning for hazard in Hazard},
         leanings=_build_leanings(facts.measured),
@@ -91,6 +102,32 @@ def render_card(
         paper=PAPER_BIBTEX,
     )
     return f"---\n{build_front_matter(facts, manifest)}\n---\n{page}"
+
+
+def _build_checks(checks: Dataset | None) -> str:
+    """Build the table of the newest version of each check, with the certificate that decides."""
+    columns = ["name", "version", "title", "question", "status", "certificates"]
+    rows = [] if checks is None else checks.select_columns(columns).to_list()
+    lines = []
+    for row in {row["name"]: row for row in sorted(rows, key=lambda row: row["version"])}.values():
+        proof = defaultdict(lambda: None, find_deciding(row["certificates"]))
+        low, high = proof["low"], proof["high"]
+        key = f"{row['name']}@{row['version']}"
+        words = (
+            f"{row['title']} ({key})",
+            row["question"],
+            row["status"],
+            proof["judge"] or "none",
+        )
+        figures = (
+            *(percent(proof["sensitivity"]), percent(proof["specificity"])),
+            format_rounded(proof["j"], 2),
+            format_interval(None if low is None or high is None else (low, high), 2),
+            f"{proof['complaint_threads'] or 0:,} + {proof['praise_threads'] or 0:,}",
+        )
+        lines.append([*map(escape_markdown, words), *figures])
+    heads = ["check", "question", "status", "judge", "sensitivity", "specificity", "J", "95 %"]
+    return format_table([*heads, "threads"], sorted(lines), numbers=5) if lines else ""
 
 
 def _group_engines(facts: ReleaseFacts) -> dict[str, list[str]]:

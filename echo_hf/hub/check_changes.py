@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from echo_hf.tables import Row
 
 VOTE = "vote"  # the judge that stands for all of them together
 MAX_NAME = 100  # characters that are looked at; of a release of others nobody has read the rows
+FAILURE_RATE = "failure_rate"  # begins the metric of a check's corrected rates
 PASS_RATE = 0.02  # of a system's outputs that fail by a check
 
 
@@ -32,6 +33,12 @@ class CheckReason(Reason):
 CHECK_MEANINGS = {reason.value: reason.meaning for reason in CheckReason}
 
 
+def find_deciding(certificates: Sequence[Row] | None) -> Row:
+    """Find the certificate that decides on a check: of the vote, or of the only judge."""
+    rows = [each for each in certificates or () if each] or [{}]
+    return next((each for each in rows if each.get("judge") == VOTE), rows[0])
+
+
 @dataclass(frozen=True)
 class CheckState:
     """A version of a check, and the certificate that decides on it, if it has any."""
@@ -46,8 +53,7 @@ class CheckState:
 
     @classmethod
     def from_row(cls, row: Row) -> CheckState:
-        rows = [each for each in row["certificates"] or () if each] or [{}]
-        deciding = next((each for each in rows if each.get("judge") == VOTE), rows[0])
+        deciding = find_deciding(row["certificates"])
         low, high = deciding.get("low"), deciding.get("high")
         return cls(
             row["version"],

@@ -22,6 +22,7 @@ from echo_hf._infra.renamed import make_module_getattr
 from echo_hf._infra.text import clean, format_interval, format_rounded, percent
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.errors import EchoError, HubError
+from echo_hf.hub.check_changes import FAILURE_RATE
 from echo_hf.hub.facts import BENCHMARK_CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.publish import check_ownership, check_repository
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 NO_RESULTS = "this release holds no results: score a run, build it again and publish it"
 COLUMNS = ["id", "sample_digest", "post_urls"]
+RATES = re.compile(rf"{FAILURE_RATE}_(.+@\d+)")  # as plug-ins cannot name a metric
+BY_LABELS = ("prediction_powered", "exact")
 FigureRow = Mapping[str, Any]
 SampleVersions = frozenset[tuple[str, str | None]]
 
@@ -150,6 +153,45 @@ def _find_changed_models(
         if (own_models[name].model, own_models[name].status)
         != (others[name].model, others[name].status)
     }
+
+
+class CheckColumn(NamedTuple):
+    """How often systems fail by a question that complaints became."""
+
+    title: str
+    question: str
+    basis: str
+    lines: Mapping[str, BoardRow]
+
+    @property
+    def head(self) -> str:
+        return f"{clean(self.title, MAX_NAME_CHARACTERS - 2)} {ARROWS['lower']}"
+
+
+def _make_check_column(check: str, figures: Sequence[FigureRow]) -> CheckColumn:
+    """Make the column of a check's corrected rates, with what they rest on."""
+    told = {str(figure["system"]): figure["definition"] for figure in figures}
+    first = figures[0]["definition"]
+    measurers = {str(each["measurer"]) for each in told.values() if each.get("measurer")}
+    raw = {
+        system: percent(each["raw"])
+        for system, each in told.items()
+        if isinstance(each.get("raw"), float | int) and math.isfinite(each["raw"])
+    }
+    shares = ", ".join(f"{clean(name, MAX_NAME_CHARACTERS)} {share}" for name, share in raw.items())
+    labelled = [name for name, each in told.items() if each.get("method") in BY_LABELS]
+    lines = {line.system: line for line in map(_make_line, figures)}
+    parts = {
+        "answered by": ", ".join(sorted(measurers)),
+        "share of yes": shares,
+        "by people's labels": ", ".join(labelled),
+        "no rate": ", ".join(
+            dict.fromkeys(line.missing for line in lines.values() if line.missing)
+        ),
+    }
+    basis = "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
+    title, question = (str(first.get(name) or "") for name in ("title", "question"))
+    return CheckColumn(title or check, question, basis, lines)
 
 
 def find_unrated(
@@ -365,6 +407,11 @@ def build_board(
     target, judge_names = clean(release.target, MAX_NAME_CHARACTERS), ", ".join(judges) or "nobody"
     about = f"posts about {target}; protocol {protocol}; judged by {judge_names}{samples}"
     failed = definition.get("failed_audit")
+    checks = list[CheckColumn]()
+    for metric in sorted(rows):
+        if match := RATES.fullmatch(metric):
+            checks.append(_make_check_column(match[1], rows.pop(metric)))
+            rows.pop(match[1], None)  # its share of yes stands beside the rate
     return {
         "release": release,
         "split": split,
@@ -376,6 +423,10 @@ def build_board(
         "about": release.problem or about,
         "unrated": find_unrated(releases, release, split),
         "decay": count_gone_samples(releases, release),
+        "checks": checks,
+        "checked": sorted(
+            {line.system: line for column in checks for line in column.lines.values()}.items()
+        ),
         "metrics": {
             metric: sorted(map(_make_line, figures_of), key=lambda line: line.system)
             for metric, figures_of in sorted(rows.items())
@@ -423,6 +474,9 @@ def _read_template() -> Template:
     def is_finite(value: float | None) -> bool:
         return value is not None and math.isfinite(value)
 
+    def format_share(value: float | None) -> str:
+        return percent(value if is_finite(value) else None)
+
     def format_ends(ends: Interval | None) -> str:
         return format_interval(ends if ends and all(map(is_finite, ends)) else None)
 
@@ -442,7 +496,8 @@ def _read_template() -> Template:
         "number": lambda value: format_rounded(value if is_finite(value) else None),
         "signed": lambda value: f"{value:+.3f}",
         "interval": format_ends,
-        "share": lambda value: percent(value if is_finite(value) else None),
+        "share": format_share,
+        "shares": lambda ends: " to ".join(map(format_share, ends or ())),
         "across": scale_to_bar,
     }
     return environment.get_template("leaderboard.html.jinja")

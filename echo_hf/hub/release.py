@@ -308,10 +308,11 @@ def write_release(
         }
         samples = [configs[name] for name in SAMPLE_CONFIGS if name in configs]
         manifest = make_manifest(facts, entries, samples)
+        models = released_models(configs.get("results"))
         texts = {
             "stats": (STATS, make_stats(manifest, facts).model_dump_json(indent=2) + "\n"),
             "benchmark": (EVAL_FILE, render_eval_file(manifest)),
-            "card": (CARD, render_card(facts, manifest, released_models(configs.get("results")))),
+            "card": (CARD, render_card(facts, manifest, models, configs.get("checks"))),
         }
         entries_beside = {}
         for key, (name, text) in texts.items():

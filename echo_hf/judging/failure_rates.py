@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from echo_hf.hub.check_changes import FAILURE_RATE
 from echo_hf.hub.run_tables import ResultRow
 from echo_hf.judging.rate import read_flags
 from echo_hf.judging.results import SavedCheck, SavedFailureRate
@@ -22,7 +23,6 @@ from echo_hf.scores.failure_rate import (
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.checks import VOTE, Check, CheckCertificate
 
-FAILURE_RATE = "failure_rate"
 NO_MEASURER = "no judge with a certificate, and not all whose vote has one, answered it"
 CAVEAT = (
     "the check was proven on outputs in posts: where it misses more of this system's failures, the "

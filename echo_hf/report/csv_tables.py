@@ -16,15 +16,27 @@ CsvRow = tuple[str | float | None, ...]
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "＝", "＋", "－", "＠")
 BOARD_COLUMNS = "split system in_place_of protocol win_rate low high tier coverage".split()  # noqa: SIM905
 METRIC_COLUMNS = "split metric system protocol value low high n coverage".split()  # noqa: SIM905
+CHECK_COLUMNS = [
+    *("check", "title", "question", "fits", "status", "reason", "judge", "kept"),
+    *("sensitivity", "specificity", "j", "low", "high", "p_adjusted"),
+    *("complaint_threads", "praise_threads", "needed"),
+]
+RATE_COLUMNS = [
+    *("split", "check", "system", "measurer", "method", "raw", "value", "low", "high"),
+    *("outputs", "labels", "reason"),
+]
 RATING_COLUMNS = "split sample_id system judge rubric repeat rating outcome explanation".split()  # noqa: SIM905
 
 
 @FORMATS.register("csv")
 def write_csv(run: ExportedRun, folder: Path) -> None:
-    """Write `board.csv`, `metrics.csv` and `ratings.csv`."""
+    """Write `board.csv`, `metrics.csv` and `ratings.csv`; of a run with checks two more."""
     _write(folder / "board.csv", BOARD_COLUMNS, board_rows(run))
     _write(folder / "metrics.csv", METRIC_COLUMNS, metric_rows(run))
     _write(folder / "ratings.csv", RATING_COLUMNS, rating_rows(run))
+    if run.data.results.checks:
+        _write(folder / "checks.csv", CHECK_COLUMNS, check_rows(run))
+        _write(folder / "failure_rates.csv", RATE_COLUMNS, rate_rows(run))
 
 
 def board_rows(run: ExportedRun) -> Iterator[CsvRow]:
@@ -40,6 +52,22 @@ def metric_rows(run: ExportedRun) -> Iterator[CsvRow]:
     for row in run.data.results.results:
         first = (row.split, row.metric, row.system, row.protocol)
         yield *first, row.value, row.low, row.high, row.n, row.coverage
+
+
+def check_rows(run: ExportedRun) -> Iterator[CsvRow]:
+    """Yield a row for each certificate of a check; its figures are empty where it has none."""
+    for check in run.data.results.checks:
+        for proof in check.certificates or (None,):
+            known = {**vars(check), **(vars(proof) if proof else {}), "reason": check.reason}
+            yield tuple(known.get(name) for name in CHECK_COLUMNS)
+
+
+def rate_rows(run: ExportedRun) -> Iterator[CsvRow]:
+    for split, details in run.data.results.details.items():
+        for rate in details.checks:
+            low, high = rate.interval or (None, None)
+            known = {**vars(rate), "split": split, "low": low, "high": high}
+            yield tuple(known[name] for name in RATE_COLUMNS)
 
 
 def rating_rows(run: ExportedRun) -> Iterator[CsvRow]:

@@ -177,7 +177,7 @@ def build_complaints(data: RunData, thumbnails: Thumbnails) -> Markup | None:
     """Show what people complain about: each check with its proof, examples and rates."""
     if not (data.checks or data.unchecked):
         return None
-    samples = {sample.id: sample for sample in data.samples if "nsfw" not in sample.flags}
+    samples = {sample.id: sample for sample in data.samples if not sample.flags}
     cards = [
         {
             "check": check,

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
-from datasets import DatasetInfo, Features
+from datasets import Dataset, DatasetInfo, Features
 from datasets.info import DatasetInfosDict
 from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCard, DatasetCardData
@@ -26,8 +27,10 @@ from echo_hf.hub.card import (
 )
 from echo_hf.hub.facts import CONFIGS, ReleaseFacts, SampleCounts, choose_default_config
 from echo_hf.hub.manifest import ConfigEntry, FileEntry, make_manifest
-from echo_hf.tables import SAMPLES, release_features
+from echo_hf.systems.checks import VOTE, Check, CheckCertificate
+from echo_hf.tables import CHECKS, SAMPLES, release_features
 from tests.markdown_for_tests import cells, shape, shown, split, tokens
+from tests.systems.test_checks import make
 
 Row = dict[str, Any]
 ROWS = {"image_to_image": 0, "text_to_image": 2, "analysis": 1200}
@@ -73,6 +76,36 @@ def test_a_card_says_which_models_answered(facts: ReleaseFacts) -> None:
     assert ["judge", "jay", *told] in rows
     assert ["system", "birch", *["not said"] * 3, ""] in rows
     assert "Who was measured" not in card(facts)
+
+
+def checked(facts: ReleaseFacts, *checks: Check) -> str:
+    rows = [json.loads(each.model_dump_json()) for each in checks]
+    dataset = Dataset(pa.Table.from_pylist(rows, CHECKS.features.arrow_schema))
+    manifest = make_manifest(facts, {name: entry(name, count) for name, count in ROWS.items()})
+    return render_card(facts, manifest, checks=dataset)
+
+
+def test_a_card_names_the_checks_and_what_proves_them(facts: ReleaseFacts) -> None:
+    """The newest version of each; of several judges the vote decides."""
+    fields = {"kept": True, "complaint_threads": 20, "praise_threads": 31, "low": 0.4, "high": 0.9}
+    vote = CheckCertificate(judge=VOTE, sensitivity=0.8, specificity=0.9, j=0.7, **fields)
+    own = CheckCertificate(judge="mira", sensitivity=0.2, specificity=0.3, j=-0.5)
+    old, new = make(status="replaced"), make(version=2, status="kept", certificates=[own, vote])
+    page = checked(facts, make("words", title="Words", question="Is a word wrong?"), old, new)
+    rows = cells(page)
+    said = ["Is the whole picture tinted?", "kept", "vote", "80 %", "90 %", "0.70", "0.40 to 0.90"]
+    assert ["Cast (cast@2)", *said, "20 + 31"] in rows
+    assert ["Words (words@1)", "Is a word wrong?", "proposed", "none", *["-"] * 4, "0 + 0"] in rows
+    assert "cast@1" not in page
+    assert "Questions that complaints became" not in card(facts)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_a_model_wrote_of_a_check_is_text(facts: ReleaseFacts, text: str) -> None:
+    written = " ".join(text.split())
+    page = checked(facts, make(title=written, question=written))
+    assert shape(page) == shape(checked(facts, make(title="no", question="no")))
+    assert [f"{written} (cast@1)", written] in [row[:2] for row in cells(page)]
 
 
 def test_every_config_has_files_and_types_in_the_front_matter(facts: ReleaseFacts) -> None:

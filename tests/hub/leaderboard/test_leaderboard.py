@@ -150,6 +150,52 @@ def test_metrics_have_a_direction_or_a_reason() -> None:
     )
 
 
+def rate(system: str, value: float | None, **told: Any) -> dict[str, Any]:
+    """A corrected rate of a check, as results have it."""
+    question = "Does a cast lie over the picture?"
+    definition = {"title": "Colour cast", "question": question, "measurer": "mira"}
+    definition |= {"method": "corrected", "raw": 0.3, "missing": None, **told}
+    return figure(system, value, metric="failure_rate_cast@2", definition=definition)
+
+
+def test_checks_are_columns_of_their_own() -> None:
+    """Corrected rates, with the share of yes beside them; the same figures stand nowhere else."""
+    raw = [figure(name, 0.3, metric="cast@2") for name in "ab"]
+    people = rate("b", 0.5, method="prediction_powered", raw=0.25)
+    other = figure("a", 0.125, metric="failure_rate_words@1", definition={"title": "Words <b>"})
+    found = release(figure("a", 0.5), rate("a", 0.2), people, other, *raw)
+    page = render_leaderboard([found], "v1", SPLIT)
+    said = words(page)
+    assert "system Colour cast ↓ Words &lt;b&gt; ↓" in said
+    assert "a 20 % (10 % to 30 %) 12 % (2 % to 22 %) b 50 % (40 % to 60 %) -" in said
+    assert "Colour cast : Does a cast lie over the picture? answered by: mira" in said
+    assert "share of yes: a 30 %, b 25 %; by people's labels: b" in said.replace("&#39;", "'")
+    assert "cast@2" not in page
+    assert "Other figures" not in said
+
+
+def test_a_rate_that_cannot_be_told_says_why() -> None:
+    missing = rate("a", None, missing="too <few> threads", raw=None, measurer=None)
+    found = release(figure("a", 0.5), {**missing, "low": None, "high": None})
+    said = words(render_leaderboard([found], "v1", SPLIT))
+    assert "system Colour cast ↓ a - Colour cast : Does" in said
+    assert "no rate: too &lt;few&gt; threads" in said
+
+
+def test_a_metric_of_a_plug_in_is_no_check() -> None:
+    found = release(figure("a", 0.5), figure("a", 0.25, metric="failure_rate_mine"))
+    said = words(render_leaderboard([found], "v1", SPLIT))
+    assert "failure_rate_mine value 95 % n coverage a 0.250" in said
+
+
+def test_what_a_release_says_of_a_check_is_text() -> None:
+    odd = {"title": HOSTILE, "question": [HOSTILE], "raw": "x", "measurer": HOSTILE}
+    found = release(figure("a", 0.5), rate("a", 0.2, **odd))
+    page = render_leaderboard([found], "v1", SPLIT)
+    assert "<script" not in page
+    assert "<img" not in page
+
+
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [
