@@ -39,6 +39,12 @@ def find_deciding(certificates: Sequence[Row] | None) -> Row:
     return next((each for each in rows if each.get("judge") == VOTE), rows[0])
 
 
+def select_newest(rows: Iterable[Row]) -> dict[str, Row]:
+    """Select the newest version of each check; nobody may have read the rows of a release."""
+    ordered = sorted(rows, key=lambda row: row["version"] or 0)
+    return {str(row["name"])[:MAX_NAME]: row for row in ordered}
+
+
 @dataclass(frozen=True)
 class CheckState:
     """A version of a check, and the certificate that decides on it, if it has any."""
@@ -118,13 +124,7 @@ class CheckChange:
 
 def compare_checks(before: Iterable[Row], after: Iterable[Row]) -> tuple[CheckChange, ...]:
     """Compare the rows of two tables of checks, by the newest version of each check."""
-    tables = [
-        {
-            str(row["name"])[:MAX_NAME]: row
-            for row in sorted(rows, key=lambda row: row["version"] or 0)
-        }
-        for rows in (before, after)
-    ]
+    tables = [select_newest(rows) for rows in (before, after)]
     changes = []
     for name in sorted({*tables[0], *tables[1]}):
         old, new = (table.get(name) for table in tables)
