@@ -35,7 +35,7 @@ from echo_hf.config.collection import Search
 from echo_hf.config.sections import STAGES, Hazard
 from echo_hf.engines.base import abstains
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.check_changes import find_deciding
+from echo_hf.hub.check_changes import find_deciding, select_newest
 from echo_hf.hub.facts import (
     ALL,
     BENCHMARK_CONFIGS,
@@ -109,7 +109,7 @@ def _build_checks(checks: Dataset | None) -> str:
     columns = ["name", "version", "title", "question", "status", "certificates"]
     rows = [] if checks is None else checks.select_columns(columns).to_list()
     lines = []
-    for row in {row["name"]: row for row in sorted(rows, key=lambda row: row["version"])}.values():
+    for row in select_newest(rows).values():
         proof = defaultdict(lambda: None, find_deciding(row["certificates"]))
         low, high = proof["low"], proof["high"]
         key = f"{row['name']}@{row['version']}"

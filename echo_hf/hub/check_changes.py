@@ -12,8 +12,8 @@ from echo_hf.scores.certificate import KEPT_J, KEPT_P
 from echo_hf.tables import Row
 
 VOTE = "vote"  # the judge that stands for all of them together
-FAILURE_RATE = "failure_rate"  # begins the metric of a check's corrected rates
 MAX_NAME = 100  # characters that are looked at; of a release of others nobody has read the rows
+FAILURE_RATE = "failure_rate"  # begins the metric of a check's corrected rates
 PASS_RATE = 0.02  # of a system's outputs that fail by a check
 
 
@@ -35,8 +35,14 @@ CHECK_MEANINGS = {reason.value: reason.meaning for reason in CheckReason}
 
 def find_deciding(certificates: Sequence[Row] | None) -> Row:
     """Find the certificate that decides on a check: of the vote, or of the only judge."""
-    rows = certificates or [{}]
+    rows = [each for each in certificates or () if each] or [{}]
     return next((each for each in rows if each.get("judge") == VOTE), rows[0])
+
+
+def select_newest(rows: Iterable[Row]) -> dict[str, Row]:
+    """Select the newest version of each check; nobody may have read the rows of a release."""
+    ordered = sorted(rows, key=lambda row: row["version"] or 0)
+    return {str(row["name"])[:MAX_NAME]: row for row in ordered}
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class CheckState:
 
     @classmethod
     def from_row(cls, row: Row) -> CheckState:
-        deciding = find_deciding([each for each in row["certificates"] or () if each])
+        deciding = find_deciding(row["certificates"])
         low, high = deciding.get("low"), deciding.get("high")
         return cls(
             row["version"],
@@ -118,13 +124,7 @@ class CheckChange:
 
 def compare_checks(before: Iterable[Row], after: Iterable[Row]) -> tuple[CheckChange, ...]:
     """Compare the rows of two tables of checks, by the newest version of each check."""
-    tables = [
-        {
-            str(row["name"])[:MAX_NAME]: row
-            for row in sorted(rows, key=lambda row: row["version"] or 0)
-        }
-        for rows in (before, after)
-    ]
+    tables = [select_newest(rows) for rows in (before, after)]
     changes = []
     for name in sorted({*tables[0], *tables[1]}):
         old, new = (table.get(name) for table in tables)
