@@ -43,6 +43,7 @@ from echo_hf.hub.redistribution import iterate_post_urls
 from echo_hf.hub.remote import POST_COLUMNS
 from echo_hf.hub.run_tables import AGREEMENT_FILE, ANALYSIS_FILE, RESULTS_FILE, SAMPLE_COLUMN
 from echo_hf.judging.audit import drop_audit_ratings
+from echo_hf.judging.session import lock_judging
 from echo_hf.pipeline.progress import LOG_FILE
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
@@ -140,7 +141,7 @@ def forget(
     folder = open_run_folder(config, runs)
     root, collected = folder.root, folder.root / COLLECTED
     systems = [system.name for system in config.systems]
-    with folder.lock(), lock_run(root, systems):
+    with folder.lock(), lock_run(root, systems), lock_judging(root):
         # The posts of the input files, with what is to be forgotten, and what was before.
         records = read_records(config.posts, collected)
         posts: list[Row] = run_stage(Collect(folder.images), records).dataset.to_list()

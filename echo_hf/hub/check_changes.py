@@ -13,6 +13,7 @@ from echo_hf.tables import Row
 
 VOTE = "vote"  # the judge that stands for all of them together
 FAILURE_RATE = "failure_rate"  # begins the metric of a check's corrected rates
+MAX_NAME = 100  # characters that are looked at; of a release of others nobody has read the rows
 PASS_RATE = 0.02  # of a system's outputs that fail by a check
 
 
@@ -52,7 +53,7 @@ class CheckState:
 
     @classmethod
     def from_row(cls, row: Row) -> CheckState:
-        deciding = find_deciding(row["certificates"])
+        deciding = find_deciding([each for each in row["certificates"] or () if each])
         low, high = deciding.get("low"), deciding.get("high")
         return cls(
             row["version"],
@@ -118,7 +119,10 @@ class CheckChange:
 def compare_checks(before: Iterable[Row], after: Iterable[Row]) -> tuple[CheckChange, ...]:
     """Compare the rows of two tables of checks, by the newest version of each check."""
     tables = [
-        {row["name"]: row for row in sorted(rows, key=lambda row: (row["name"], row["version"]))}
+        {
+            str(row["name"])[:MAX_NAME]: row
+            for row in sorted(rows, key=lambda row: row["version"] or 0)
+        }
         for rows in (before, after)
     ]
     changes = []

@@ -17,11 +17,12 @@ from echo_hf.builder.checks import check_complaints
 from echo_hf.builder.takedown import Removal, forget
 from echo_hf.builder.update import BACKUP_FOLDER, update
 from echo_hf.engines.base import Request
-from echo_hf.errors import EngineError, JudgeError
+from echo_hf.errors import EngineError, JudgeError, RunError
 from echo_hf.hub.diff import diff
 from echo_hf.hub.release import read_release
 from echo_hf.judging.complaints import Complaints
 from echo_hf.judging.results import SavedResults
+from echo_hf.judging.session import lock_judging
 from echo_hf.systems.checks import Check, CheckCertificate, read_own_checks, write_checks
 from echo_hf.tables import LABELS
 from tests.builder.test_takedown import holding
@@ -459,6 +460,16 @@ def test_a_check_with_too_few_threads_left_is_withdrawn_and_leaves_its_file(
     config.write_text(yaml.safe_dump(known), "utf-8")
     update(config)
     assert status_of(config.parent) == {"colour_cast@1": "withdrawn", "colour_cast@2": "kept"}
+
+
+def test_nothing_is_forgotten_under_the_hands_of_a_judge(config: Path) -> None:
+    """Who writes answers and checks down has read the samples before."""
+    update(config)
+    root = config.parent / "runs/lumen"
+    before = status_of(config.parent)
+    with lock_judging(root), pytest.raises(RunError, match="another process is judging"):
+        forgotten(config, "praise", "proof", 10)
+    assert status_of(config.parent) == before
 
 
 def test_evidence_of_samples_that_are_not_released_is_not_released(config: Path) -> None:

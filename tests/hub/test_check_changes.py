@@ -89,9 +89,12 @@ def test_what_a_hostile_release_calls_a_check_is_shown_as_text(
 
 def test_rows_without_values_are_compared_all_the_same(write: Write, configs: Configs) -> None:
     row = {**dict.fromkeys(CHECKS.columns), "name": "cast", "version": 1}
-    rows = Dataset(pa.Table.from_pylist([row], CHECKS.features.arrow_schema))
-    (change,) = compare_releases(write("a"), write("b", {**configs, "checks": rows})).checks
-    assert change.event == "appeared"
+    full = make().model_dump(mode="json")
+    others = [{**full, "name": None, "certificates": [None]}, {**full, "version": None}]
+    rows = Dataset(pa.Table.from_pylist([row, *others], CHECKS.features.arrow_schema))
+    changes = compare_releases(write("a"), write("b", {**configs, "checks": rows})).checks
+    assert [change.event for change in changes] == ["appeared"] * 2
+    assert all(change.sentence for change in changes)
 
 
 def test_checks_are_passed_on_and_put_back_as_they_are(quickstart: Path, tmp_path: Path) -> None:

@@ -20,8 +20,10 @@ from echo_hf.cli import app
 from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import RunError
+from echo_hf.hub.release import read_release
+from echo_hf.judging.results import SavedResults
 from echo_hf.schedule.turn import COUNT_FILE, STEPS, UNFINISHED_FILE, SyncedRun, Turn, turn
-from tests.complaints_corpus import DrawnEyes, write_config, write_posts
+from tests.complaints_corpus import DrawnEyes, draw, write_config, write_posts
 from tests.errors_for_tests import said_by
 from tests.local_hub import LocalHub
 from tests.schedule.conftest import NAME, REPO, SCHEDULE, Take, change
@@ -479,3 +481,33 @@ def test_a_count_that_is_none_is_one_line_and_what_is_kept_stays(run: SyncedRun,
     other = elsewhere(run)
     assert "does not say how often the run was kept" in said_by(RunError, other.fetch)
     assert names(run.place) == before
+
+
+def test_a_check_that_all_systems_pass_is_retired_in_the_next_turn(
+    hub: LocalHub, complained: Path
+) -> None:
+    """The evaluation of one turn asks it of every output; the next one reads the rates."""
+    repository = hub.repositories
+    assert turn(complained, api=hub.api()).held == ()
+    release = complained.parent / "runs/lumen/release"
+    (folder := complained.parent / "clean").mkdir()
+    for number, name in enumerate(read_release(release).datasets["text_to_image"]["id"]):
+        (folder / f"{name}.png").write_bytes(draw(number))
+    parameters = {"folder": str(folder), "layout": "flat"}
+    change(complained, systems=[{"name": "clean", "adapter": "files", "parameters": parameters}])
+    second = turn(complained, api=hub.api())
+    assert (second.held, second.steps["checks"]) == ((), "nothing changed, $0.00")
+    results = SavedResults.read(complained.parent / "runs/lumen/results.json")
+    rates = [rate for split in results.details.values() for rate in split.checks]
+    assert [(rate.check, rate.system, rate.value) for rate in rates] == [
+        ("colour_cast@1", "clean", 0.0)
+    ]
+    assert read_release(release).datasets["checks"][0]["status"] == "kept"
+    third = turn(complained, api=hub.api())
+    assert (third.held, third.steps["checks"]) == ((), "1 retired, $0.00")
+    (row,) = read_release(release).datasets["checks"].to_list()
+    assert (row["status"], row["reason"]) == ("retired", "all_pass")
+    said = repository[REPO].pulls[max(repository[REPO].pulls)].said[0]
+    assert r"colour\_cast@1 appeared and is retired: each system fails in less than 2 %" in said
+    fourth = turn(complained, api=hub.api())
+    assert fourth.steps["checks"] == "nothing changed, $0.00"
