@@ -25,6 +25,7 @@ from echo_hf.judging.failure_rates import NO_MEASURER, Labels, find_misfits, rea
 from echo_hf.judging.labels import ANSWERS, AnsweredOutputs, tally_labels
 from echo_hf.judging.rate import compute_random_key
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.scores.failure_rate import MIN_LABELS
 from echo_hf.systems.base import Task
 from echo_hf.systems.checks import Check
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
@@ -259,7 +260,8 @@ def render_label_page(
     """Render the page of a person who labels; it escapes texts and names no system."""
     remaining = "Nothing is missing"
     if view.missing:
-        remaining = f"{pluralize(view.missing, 'answer')} missing for ±{app.half_width:g}"
+        answers = pluralize(view.missing, "answer")
+        remaining = f"{answers} missing for ±{app.half_width:g} (at least {MIN_LABELS} a system)"
     ending = "Others have the rest, or you have answered all that is left. Thank you."
     if not view.missing:
         ending = f"There are answers enough for ±{app.half_width:g}. Thank you."

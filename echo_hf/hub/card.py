@@ -104,11 +104,17 @@ def render_card(
     return f"---\n{build_front_matter(facts, manifest)}\n---\n{page}"
 
 
+MAX_CHECKS = 10
+
+
 def _build_checks(checks: Dataset | None) -> str:
-    """Build the table of the newest version of each check, with the certificate that decides."""
+    """Build the table of the newest version of each check, with the certificate that decides.
+
+    Kept ones come first, then those that most threads complain of; the last ones are counted.
+    """
     columns = ["name", "version", "title", "question", "status", "certificates"]
     rows = [] if checks is None else checks.select_columns(columns).to_list()
-    lines = []
+    lines = list[tuple[bool, int, list[str]]]()
     for row in select_newest(rows).values():
         proof = defaultdict(lambda: None, find_deciding(row["certificates"]))
         low, high = proof["low"], proof["high"]
@@ -125,9 +131,13 @@ def _build_checks(checks: Dataset | None) -> str:
             format_interval(None if low is None or high is None else (low, high), 2),
             f"{proof['complaint_threads'] or 0:,} + {proof['praise_threads'] or 0:,}",
         )
-        lines.append([*map(escape_markdown, words), *figures])
+        cells = [*map(escape_markdown, words), *figures]
+        lines.append((row["status"] != "kept", -(proof["complaint_threads"] or 0), cells))
     heads = ["check", "question", "status", "judge", "sensitivity", "specificity", "J", "95 %"]
-    return format_table([*heads, "threads"], sorted(lines), numbers=5) if lines else ""
+    shown = [cells for *_, cells in sorted(lines)[:MAX_CHECKS]]
+    table = format_table([*heads, "threads"], shown, numbers=5) if lines else ""
+    others = len(lines) - len(shown)
+    return f"{table}\n\n{others:,} more are in the config `checks`." if others else table
 
 
 def _group_engines(facts: ReleaseFacts) -> dict[str, list[str]]:

@@ -162,6 +162,7 @@ class CheckColumn(NamedTuple):
     question: str
     basis: str
     lines: Mapping[str, BoardRow]
+    complaint_threads: int  # with complaints, of those that prove it
 
     @property
     def head(self) -> str:
@@ -191,7 +192,10 @@ def _make_check_column(check: str, figures: Sequence[FigureRow]) -> CheckColumn:
     }
     basis = "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
     title, question = (str(first.get(name) or "") for name in ("title", "question"))
-    return CheckColumn(title or check, question, basis, lines)
+    threads = first.get("complaint_threads")
+    return CheckColumn(
+        title or check, question, basis, lines, threads if type(threads) is int else 0
+    )
 
 
 def find_unrated(
@@ -329,6 +333,7 @@ def _compute_leads(ratings: pa.Table, protocol: ProtocolName) -> dict[tuple[str,
 NO_RATINGS = "the release holds no ratings, from which tiers would be computed"
 NO_INTERVALS = "without intervals nothing says how far others may differ: no tiers"
 MAX_NAME_CHARACTERS = 60
+MAX_CHECKS = 4  # columns of a table that fits a window
 
 
 def list_splits(release: ScoredRelease) -> list[str]:
@@ -412,6 +417,8 @@ def build_board(
         if match := RATES.fullmatch(metric):
             checks.append(_make_check_column(match[1], rows.pop(metric)))
             rows.pop(match[1], None)  # its share of yes stands beside the rate
+    checks.sort(key=lambda column: -column.complaint_threads)
+    shown = checks[:MAX_CHECKS]
     return {
         "release": release,
         "split": split,
@@ -423,9 +430,10 @@ def build_board(
         "about": release.problem or about,
         "unrated": find_unrated(releases, release, split),
         "decay": count_gone_samples(releases, release),
-        "checks": checks,
+        "checks": shown,
+        "other_checks": len(checks) - len(shown),
         "checked": sorted(
-            {line.system: line for column in checks for line in column.lines.values()}.items()
+            {line.system: line for column in shown for line in column.lines.values()}.items()
         ),
         "metrics": {
             metric: sorted(map(_make_line, figures_of), key=lambda line: line.system)

@@ -167,6 +167,9 @@ def make_result_rows(
             "method": rate.method,
             "raw": rate.raw,
             "labels": rate.labels,
+            "complaint_threads": max(
+                (each.complaint_threads for each in check.certificates), default=0
+            ),
             "missing": rate.reason,
         }
         if rate.method == "corrected":

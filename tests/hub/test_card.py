@@ -100,6 +100,25 @@ def test_a_card_names_the_checks_and_what_proves_them(facts: ReleaseFacts) -> No
     assert "Questions that complaints became" not in card(facts)
 
 
+def test_a_card_names_ten_checks_and_counts_the_others(facts: ReleaseFacts) -> None:
+    """Kept ones first, whatever their counts; then those that most threads complain of."""
+    fields = {"judge": "mira", "praise_threads": 20}
+    many = [
+        make(
+            f"mark_{count}",
+            title=f"Mark {count}",
+            status="kept" if count == 1 else "fell",
+            certificates=[CheckCertificate(complaint_threads=count, **fields)],
+        )
+        for count in range(1, 13)
+    ]
+    page = checked(facts, *many)
+    named = [row[0].split(" (")[0] for row in cells(page) if row[0].startswith("Mark ")]
+    assert named == ["Mark 1", *(f"Mark {count}" for count in range(12, 3, -1))]
+    assert "2 more are in the config `checks`." in page
+    assert "more are in the config" not in checked(facts, *many[:10])
+
+
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_a_model_wrote_of_a_check_is_text(facts: ReleaseFacts, text: str) -> None:
     written = " ".join(text.split())

@@ -8,7 +8,13 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from echo_hf.judging.failure_rates import find_measurer, measure_checks, read_votes
+from echo_hf.judging.failure_rates import (
+    find_measurer,
+    make_result_rows,
+    measure_checks,
+    read_votes,
+    save_checks,
+)
 from echo_hf.systems.checks import VOTE, Check, CheckCertificate
 from echo_hf.tables import RATINGS
 from tests.systems.test_checks import make
@@ -68,6 +74,16 @@ def test_the_rate_is_corrected_as_rogan_and_gladen_do() -> None:
     assert rate.raw == pytest.approx(0.3)
     assert rate.value == pytest.approx((0.3 + specificity - 1) / (sensitivity + specificity - 1))
     assert (rate.measurer, rate.method, rate.outputs) == ("mira", "corrected", 200)
+
+
+def test_results_say_how_many_threads_complained() -> None:
+    """By the judge that was proven on most of them; a leaderboard shows those checks first."""
+    few = certificate("orin").model_copy(update={"complaint_threads": 15})
+    proven = check(few, certificate("mira"))
+    rate = measure(proven, ratings({"mira": [1] * 60 + [0] * 140}))
+    (row,) = make_result_rows([rate], save_checks([proven]), "text_to_image", "corrected", 200)
+    assert row.metric == "failure_rate_cast@1"
+    assert row.definition["complaint_threads"] == N
 
 
 def test_labels_of_people_take_the_place_of_the_certificate() -> None:

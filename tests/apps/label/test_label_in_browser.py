@@ -56,7 +56,7 @@ def test_keys_answer_and_take_back(chrome: Any, server: Server) -> None:
     person = at(chrome, server, "kim")
     first = person.subject
     assert person.text(".question") == "Is the whole picture tinted?"
-    assert "missing for ±0.9" in person.text("header")
+    assert "missing for ±0.9 (at least 30 a system)" in person.text("header")
     for key in "ynu":
         before = person.subject
         person.press(key)

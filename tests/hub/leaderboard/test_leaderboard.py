@@ -174,6 +174,26 @@ def test_checks_are_columns_of_their_own() -> None:
     assert "Other figures" not in said
 
 
+def test_a_table_holds_the_four_checks_with_most_threads_of_complaints() -> None:
+    """Of twenty, the others are counted, and their shares of yes are no figures beside them."""
+    counts = {f"mark{number:02}": 10 + (7 * number) % 20 for number in range(20)}
+    rates = [
+        figure(
+            "a",
+            0.5,
+            metric=f"failure_rate_{name}@1",
+            definition={"title": name, "complaint_threads": count},
+        )
+        for name, count in counts.items()
+    ]
+    shares = [figure("a", 0.5, metric=f"{name}@1") for name in counts]
+    page = render_leaderboard([release(figure("a", 0.5), *rates, *shares)], "v1", SPLIT)
+    most = sorted(counts, key=lambda name: -counts[name])[:4]
+    assert f"system {' ↓ '.join(most)} ↓" in words(page)
+    assert "16 more, with fewer threads of complaints, are in the config results" in words(page)
+    assert set(re.findall(r"mark\d\d", page)) == set(most)
+
+
 def test_a_rate_that_cannot_be_told_says_why() -> None:
     missing = rate("a", None, missing="too <few> threads", raw=None, measurer=None)
     found = release(figure("a", 0.5), {**missing, "low": None, "high": None})
