@@ -496,9 +496,9 @@ CHECKS = Table(
         "keywords": Column(STRINGS, "what the comments of its group name, the most frequent first"),
         "evidence": Column(
             EVIDENCE,
-            "the samples with complaints and praise: thread, a number that those of a thread "
-            "share; label, complaint or praise; part, writing for what the question was written "
-            "from, and proof for what it was tried on",
+            "the samples with complaints and praise: thread, a number that is of "
+            "one thread; label, complaint or praise; part, writing for what the question was "
+            "written from, and proof for what it was tried on",
         ),
         "certificates": Column(
             CERTIFICATES,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from echo_hf.config.evaluation import EvaluationBase, JudgeConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.hub.check_changes import CheckReason
@@ -14,6 +12,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging import judge as judging
 from echo_hf.judging.applicability import Applicability, build_applicability_rows
 from echo_hf.judging.complaints import CommentedSample
+from echo_hf.judging.failure_rates import take_majority, vote
 from echo_hf.judging.rate import TO_RATE, build_task_row, to_dataset
 from echo_hf.judging.session import JudgeTask
 from echo_hf.metrics.rubric import make_rubric_metric
@@ -22,6 +21,8 @@ from echo_hf.systems.base import Task
 from echo_hf.systems.checks import VOTE, Check, CheckCertificate
 from echo_hf.tables import Row
 
+# p has to be small enough to stand the correction for all checks.
+MIN_DRAWS, DRAWS_PER_CHECK = 999, 40
 COMPLAINT, PRAISE = "complaint", "praise"
 Answers = Mapping[tuple[str, str], bool]  # by sample and output: whether a judge said yes
 
@@ -93,18 +94,7 @@ def read_answers(rows: Sequence[Row]) -> tuple[Answers, str]:
     for row in rows:
         if row["rating"] is not None:
             answers.setdefault((row["sample_id"], row["system"]), []).append(row["rating"])
-    return _take_majority(answers), rows[0]["prompt_digest"] if rows else ""
-
-
-def _take_majority(answers: Mapping[tuple[str, str], Sequence[float]]) -> dict[Any, bool]:
-    means = {key: float(np.mean(values)) for key, values in answers.items()}
-    return {key: mean > 0.5 for key, mean in means.items() if mean != 0.5}
-
-
-def vote(answers: Sequence[Answers]) -> Answers:
-    """Return what most judges answered where all did; a tie is no answer."""
-    common = set(answers[0]).intersection(*answers)
-    return _take_majority({key: [float(own[key]) for own in answers] for key in common})
+    return take_majority(answers), rows[0]["prompt_digest"] if rows else ""
 
 
 def certify_check(
@@ -120,8 +110,9 @@ def certify_check(
     unread = len(proven - {sample.sample_id for sample, *_ in outputs})  # a broken image
     fitting = [each for each in outputs if proof.fits.get(each[0].sample_id) is not False]
     by_judge = dict(proof.answers)
-    if len(by_judge) > 1:
-        by_judge[VOTE] = vote([*by_judge.values()])
+    # One that answered nothing has no part in the vote, which would be empty.
+    if len(answered := [own for own in by_judge.values() if own]) > 1:
+        by_judge[VOTE] = vote(answered)
     certificates = []
     for judge, answers in by_judge.items():
         known = [each for each in fitting if (each[0].sample_id, each[1]) in answers]
@@ -129,6 +120,7 @@ def certify_check(
             [answers[sample.sample_id, image] for sample, image, _ in known],
             [label == COMPLAINT for *_, label in known],
             [threads[sample.sample_id] for sample, *_ in known],
+            draws=max(MIN_DRAWS, DRAWS_PER_CHECK * checks),
             checks=checks,
         )
         fields: dict[str, Any] = {"judge": judge, "model": models.get(judge)}
@@ -164,31 +156,30 @@ def decide(
     decided = []
     for check in checks:
         rows = adjusted[check.key]
-        deciding = next((each for each in rows if each.judge == VOTE), rows[0] if rows else None)
-        status, reason = _decide_status(check, deciding)
-        update = {"certificates": tuple(rows), "status": status, "reason": reason}
-        decided.append(check.model_copy(update=update))
+        current = check.model_copy(update={"certificates": tuple(rows)})
+        status, reason = _decide_status(check, current.deciding)
+        decided.append(current.model_copy(update={"status": status, "reason": reason}))
     return decided
 
 
 def _decide_status(check: Check, deciding: CheckCertificate | None) -> tuple[str, str | None]:
     if deciding is None or deciding.reason is not None or deciding.j is None:
-        return ("proposed", CheckReason.FEW_ANSWERS.value)
-    if deciding.kept or (check.status == "kept" and deciding.j >= KEPT_J):
+        return "proposed", CheckReason.FEW_ANSWERS.value
+    before = check.find_certificate(deciding.judge)
+    was_kept = check.status == "kept" and before is not None and before.model == deciding.model
+    if deciding.kept or (was_kept and deciding.j >= KEPT_J):
         return "kept", None
     return "fell", (CheckReason.WEAK if deciding.j < KEPT_J else CheckReason.BY_CHANCE).value
 
 
 def needs_proof(check: Check) -> bool:
-    """Return whether a check is proven (again): a fallen one only with the threads it lacked.
+    """Return whether a check is proven (again): one that fell only with the threads it lacked.
 
     Trying it again at every turn would keep it by chance in the end.
     """
-    if check.status != "fell" or (deciding := check.deciding) is None:
+    deciding = check.deciding
+    if deciding is None or deciding.reason is not None or deciding.kept or check.status == "kept":
         return True
-    counts = deciding.complaint_threads, deciding.praise_threads
-    threads = [check.count_threads(label) for label in (COMPLAINT, PRAISE)]
-    return all(
-        now >= count + (count if deciding.needed is None else deciding.needed)
-        for now, count in zip(threads, counts, strict=True)
-    )
+    lacked = min(deciding.complaint_threads, deciding.praise_threads)
+    now = min(map(check.count_threads, (COMPLAINT, PRAISE)))
+    return now >= lacked + (deciding.needed or lacked)

@@ -8,8 +8,9 @@ from typing import Any
 
 from echo_hf.curate.keywords import normalize_keyword
 from echo_hf.hub.check_changes import PASS_RATE, CheckChange, CheckReason, compare_checks
-from echo_hf.judging.complaints import MIN_THREADS, CommentedSample, Complaints
+from echo_hf.judging.complaints import CommentedSample, Complaints
 from echo_hf.judging.results import SavedResults
+from echo_hf.scores.certificate import MIN_THREADS
 from echo_hf.systems.checks import ACTIVE, Check
 
 
@@ -54,13 +55,18 @@ def retire_checks(
 
 
 def _all_pass(check: Check, results: SavedResults | None) -> bool:
+    """Return whether a check's rate is low for each system, by a score after it was decided on."""
+    if results is None or (check.key, check.day) not in {
+        (saved.check, saved.day) for saved in results.checks
+    }:
+        return False
     rates = [
         rate.value
-        for split in (results.details.values() if results else ())
+        for split in results.details.values()
         for rate in split.checks
-        if rate.check == check.key and rate.value is not None
+        if rate.check == check.key
     ]
-    return bool(rates) and max(rates) < PASS_RATE
+    return bool(rates) and all(rate is not None and rate < PASS_RATE for rate in rates)
 
 
 def _is_newer(sample: CommentedSample, check: Check) -> bool:

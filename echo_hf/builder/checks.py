@@ -20,14 +20,7 @@ from echo_hf.builder.check_proof import (
     read_answers,
 )
 from echo_hf.builder.check_upkeep import list_check_changes, retire_checks
-from echo_hf.builder.check_writing import (
-    TO_WRITE,
-    NoCheck,
-    WriteChecks,
-    build_row,
-    find_fault,
-    find_name,
-)
+from echo_hf.builder.check_writing import TO_WRITE, WriteChecks, build_row
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.config.loading import Config
@@ -50,16 +43,26 @@ from echo_hf.judging.complaints import (
 )
 from echo_hf.judging.rate import to_dataset
 from echo_hf.judging.results import SavedResults, read_figures
-from echo_hf.judging.session import IN_PROCESS, AskPlan, JudgeTask, JudgingSession, open_session
+from echo_hf.judging.session import (
+    IN_PROCESS,
+    AskPlan,
+    JudgeTask,
+    JudgingSession,
+    lock_judging,
+    open_session,
+)
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.reasons import Reason
 from echo_hf.report.analysis.tasks import choose_space, group_phrases
+from echo_hf.systems.check_questions import NoCheck, find_fault, find_name
 from echo_hf.systems.checks import (
     ACTIVE,
     CHECKS_FOLDER,
+    VOTE,
     Check,
     Evidence,
     read_check_file,
+    select_newest,
     write_checks,
     write_instructions,
 )
@@ -165,8 +168,14 @@ def check_complaints(
     complaints, before = read_complaints(run.benchmark, folder), run.read_checks()
     proposal = Proposal(run, config, complaints, before, _find_merge(run))
     if not (proposal.to_write or proposal.to_prove):
-        return proposal.finish(dry_run)
+        with lock_judging(folder.root):
+            return proposal.finish(dry_run)
     chosen = judging.choose_judges(config, judges or options.judges or None)
+    for judge in chosen:
+        if judge.name in (WRITER, VOTE, judging.APPLICABILITY):
+            raise ConfigError(
+                f"judge {judge.name!r} has the name of a part of echo-hf: give it another one"
+            )
     engines: dict[str, EngineChoice] = {}
     if proposal.to_write:
         engines[WRITER] = config.engines[get_writer(config, options)]
@@ -256,13 +265,9 @@ class Proposal:
         self.missing: dict[str, MissingThreads] = {}
         self.to_prove: list[Check] = []
         self.to_write: dict[str, tuple[Evidence, ...]] = {}
-        for group in group_complaints(complaints, merge):
-            self._add_group(group)
-
-    @property
-    def _latest(self) -> dict[str, Check]:
-        """The newest version of each check."""
-        return {check.name: check for check in sorted(self.checks.values(), key=_get_version)}
+        groups = group_complaints(complaints, merge)
+        for group, name in zip(groups, self._match(groups), strict=True):
+            self._add_group(group, name)
 
     @property
     def _day(self) -> str | None:
@@ -304,33 +309,50 @@ class Proposal:
         models = {name.casefold() for name in (target.name, *target.aliases, *target.others)}
         return texts, read_run_names(self.run.folder.root) | models
 
-    def _add_group(self, group: ComplaintGroup) -> None:
-        """Find a group's check, and say what is to be done about it."""
-        latest = self._latest
-        matches = {
-            name: len(group.forms.intersection(map(normalize_keyword, check.keywords)))
-            for name, check in latest.items()
-            if check.status != "withdrawn" and name not in self.groups
+    def _match(self, groups: Sequence[ComplaintGroup]) -> list[str | None]:
+        """Return the name of each group's check: first by its title's keyword, then by any other.
+
+        So groups that are merged at one time and not at another keep their checks.
+        """
+        newest = select_newest(self.checks.values())
+        forms = {
+            name: [normalize_keyword(keyword) for keyword in check.keywords]
+            for name, check in newest.items()
+            if check.status != "withdrawn"
         }
-        name = max(matches, key=lambda each: matches[each], default="")
-        check = latest[name] if matches.get(name) else None
-        if check is None:
-            name = name_check(group.keyword)
-            while name in self.groups:
+        names: list[str | None] = [None] * len(groups)
+        for first_only in (True, False):
+            for number, group in enumerate(groups):
+                free = {name: own for name, own in forms.items() if name not in names}
+                shared = {
+                    name: len(group.forms.intersection(own[:1] if first_only else own))
+                    for name, own in free.items()
+                }
+                best = max(shared, key=lambda name: shared[name], default=None)
+                if names[number] is None and best is not None and shared[best]:
+                    names[number] = best
+        return names
+
+    def _add_group(self, group: ComplaintGroup, name: str | None) -> None:
+        """Say what is to be done about a group, which has a check where there is a name."""
+        newest, most = select_newest(self.checks.values()), self.options.proof_threads
+        check = newest[name] if name else None
+        if check is None or name is None:
+            name, known = name_check(group.keyword), newest.keys() | self.groups.keys()
+            while name in known and (name in self.groups or newest[name].status != "withdrawn"):
                 name = f"{name}_2"
-            evidence = group.split_evidence(most=self.options.proof_threads)
-        else:
-            writing = (each.sample_id for each in check.evidence if each.part == "writing")
-            evidence = group.split_evidence(writing, self.options.proof_threads)
-        self.groups[name] = group
-        self.missing[name] = missing = count_missing(evidence)
-        if check is None:
-            if not missing:
-                self.to_write[name] = evidence
-        elif check.status in ACTIVE:
-            update = {"evidence": evidence, "keywords": tuple(group.spellings)}
+            self.groups[name], self.missing[name] = group, group.missing
+            if not group.missing:
+                self.to_write[name] = group.split_evidence(most=most)
+            return
+        writing = {each.thread for each in check.evidence if each.part == "writing"}
+        evidence = group.split_evidence(writing, most)
+        self.groups[name], self.missing[name] = group, count_missing(evidence)
+        if check.status in ACTIVE:
+            keywords = dict.fromkeys((*check.keywords, *_list_plain(group.spellings)))
+            update = {"evidence": evidence, "keywords": tuple(keywords)}
             current = self.checks[check.key] = check.model_copy(update=update)
-            if not missing and needs_proof(current):
+            if not self.missing[name] and needs_proof(current):
                 self.to_prove.append(current)
 
     def plan(self, session: JudgingSession, judges: Sequence[JudgeConfig]) -> tuple[AskPlan, ...]:
@@ -385,7 +407,7 @@ class Proposal:
             counts_as_yes=row["counts_as_yes"],
             fits=row.get("fits") or None,
             instructions=write_instructions(row["question"], row["counts_as_yes"]),
-            keywords=tuple(self.groups[name].spellings),
+            keywords=_list_plain(self.groups[name].spellings),
             evidence=evidence,
             day=self._day,
             provenance=row.get("made_by"),
@@ -412,14 +434,15 @@ class Proposal:
                 answered, prompt = read_answers(rows)
                 answers[question.rubric][question.judge] = answered
                 prompts[question.rubric][question.judge] = prompt
-        proven = [check for check in self.to_prove if check.key not in open_keys]
+        # p values are corrected for all that is proposed: nothing is decided until all is answered.
+        proven = [] if open_keys else self.to_prove
         models = {judge.name: judge.answered_by.model for judge in judges}
         others = [
             check
             for check in self.checks.values()
-            if check.status in ACTIVE and check.key not in answers
+            if check.certificates and check.key not in answers
         ]
-        family = len(proven) + sum(bool(check.certificates) for check in others)
+        family = len(proven) + len(others)
         certificates = {
             check.key: certify_check(
                 CheckProof(check, answers[check.key], fits[check.key], prompts[check.key]),
@@ -435,7 +458,7 @@ class Proposal:
     def finish(self, dry_run: bool) -> ChecksResult:
         """Write the table of checks and their files, and return what there is."""
         checks = tuple(sorted(self.checks.values(), key=lambda check: (check.name, check.version)))
-        latest, states = self._latest, list[GroupState]()
+        latest, states = select_newest(checks), list[GroupState]()
         for name, group in self.groups.items():
             check = latest.get(name)
             reason, detail = self.refused.get(name, (None, None))
@@ -443,10 +466,16 @@ class Proposal:
             states.append(GroupState(group, self.missing[name], key, reason, detail))
         path = None
         if not dry_run and checks:
+            if self.run.read_checks() != self.before:
+                raise RunError(
+                    f"the checks of {str(self.run.folder.root)!r} were changed while judges were "
+                    "asked: run `echo-hf checks` again, which asks nothing twice"
+                )
             path = write_checks(self.run.folder.root, checks)
         left_out = self.complaints.left_out
         return ChecksResult(tuple(states), self.before, checks, left_out, path=path)
 
 
-def _get_version(check: Check) -> int:
-    return check.version
+def _list_plain(keywords: Iterable[str]) -> tuple[str, ...]:
+    """List the keywords that name nobody: they are released."""
+    return tuple(keyword for keyword in keywords if find_name(keyword) is None)

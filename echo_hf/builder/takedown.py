@@ -111,7 +111,7 @@ def withdraw_checks(root: Path, samples: Collection[str]) -> tuple[CheckChange, 
     }
     left = drop_evidence(checks, samples, keywords)
     if left != checks:
-        write_checks(root, left, keep_edits=True)
+        write_checks(root, left)
     return list_check_changes(checks, left)
 
 

@@ -33,6 +33,7 @@ from echo_hf.engines.prices import read_price_list
 from echo_hf.errors import RunError, StageError
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release, is_complete
+from echo_hf.judging.judge import choose_judges
 from echo_hf.pipeline.batch_inference import plan_requests
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.result import StageStats
@@ -89,6 +90,8 @@ def update(
     asking: dict[str, Any] = {"again": again, "keep_going": keep_going, "watch": watch}
     writing = {"with_responses": with_responses, "allow_empty": allow_empty}
     keeps_checks = checks and config.checks is not None and not offline
+    if keeps_checks and config.checks is not None:  # before anything is paid for
+        choose_judges(config, config.checks.judges or None)
     checked: ChecksResult | None = None
     with open_run(config, runs, offline=offline, **asking) as run:
         results, folder = list(run.results(run.stages[-1])), run.folder

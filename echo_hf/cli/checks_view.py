@@ -97,7 +97,6 @@ def describe_checks(result: ChecksResult) -> dict[str, Any]:
             "needed": state.missing._asdict(),
             "check": state.check,
             "refused": state.refused,
-            "detail": state.detail,
         }
         for state in result.groups
     ]

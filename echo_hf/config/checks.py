@@ -144,7 +144,7 @@ def _check_printable(text: str) -> str:
     return text
 
 
-def _check_printable_lines(text: str) -> str:
+def check_printable_lines(text: str) -> str:
     return "\n".join(map(_check_printable, text.splitlines()))
 
 
@@ -175,7 +175,7 @@ Stripped = StringConstraints(min_length=1, strip_whitespace=True)
 Words = Annotated[str, Stripped, Field(max_length=200), AfterValidator(_check_printable)]
 Statement = Annotated[str, Stripped, Field(max_length=1000), AfterValidator(_check_printable)]
 # Several lines: Markdown of the card, or BibTeX.
-LongText = Annotated[str, Stripped, Field(max_length=5000), AfterValidator(_check_printable_lines)]
+LongText = Annotated[str, Stripped, Field(max_length=5000), AfterValidator(check_printable_lines)]
 ReadablePath = Annotated[Path, AfterValidator(_check_path)]
 StrictInt = Annotated[int, Field(strict=True)]
 

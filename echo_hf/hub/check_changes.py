@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -60,12 +61,15 @@ class CheckState:
     @classmethod
     def from_row(cls, row: Row) -> CheckState:
         deciding = find_deciding(row["certificates"])
-        low, high = deciding.get("low"), deciding.get("high")
+        j, low, high = (
+            number if number is not None and math.isfinite(number) else None
+            for number in map(deciding.get, ("j", "low", "high"))
+        )
         return cls(
             row["version"],
             row["status"],
             row["reason"],
-            deciding.get("j"),
+            j,
             None if low is None or high is None else (low, high),
             deciding.get("complaint_threads") or 0,
             deciding.get("praise_threads") or 0,

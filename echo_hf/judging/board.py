@@ -257,9 +257,10 @@ def show_failure_rates(console: Console, results: SavedResults, split: SavedSpli
     for system in dict.fromkeys(rate.system for rate in split.checks):
         cells = list[str]()
         for by_system in columns.values():
-            rate = by_system[system]
-            ends = " to ".join(map(percent, rate.interval or ())) or EMPTY_CELL
-            cells += [percent(rate.value), ends]
+            measured = by_system.get(system)
+            ends = (measured and measured.interval) or ()
+            cells += [percent(measured.value if measured else None)]
+            cells += [" to ".join(map(percent, ends)) or EMPTY_CELL]
         table.add_row(Text(_format_system(system, results.system_models), "bold"), *cells)
     for key, by_system in columns.items():
         reasons = dict.fromkeys(rate.reason for rate in by_system.values() if rate.reason)

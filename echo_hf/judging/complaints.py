@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -26,11 +26,11 @@ from echo_hf.judging.rate import compute_random_key
 from echo_hf.metrics.result import describe_error
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
+from echo_hf.scores.certificate import MIN_THREADS
 from echo_hf.systems.benchmark import Benchmark, NoTask
 from echo_hf.systems.checks import Evidence
 from echo_hf.tables import Row
 
-MIN_THREADS = 15  # of each kind, left for proof
 MAX_WRITING_THREADS = 20
 WRITING_SEED = 0
 SUCCESS = "success"
@@ -261,28 +261,33 @@ class ComplaintGroup:
     def threads(self) -> list[str]:
         return sorted({sample.thread for sample in self.complaints})
 
+    @property
+    def missing(self) -> MissingThreads:
+        """The threads that a check would take and that there are not."""
+        threads, praised = len(self.threads), len({sample.thread for sample in self.praised})
+        few = MissingThreads(_count_complaints_missing(threads), max(0, MIN_THREADS - praised))
+        return few or count_missing(self.split_evidence())
+
     def split_evidence(
-        self, writing: Iterable[str] | None = None, most: int | None = None
+        self, writing: Set[int] | None = None, most: int | None = None
     ) -> tuple[Evidence, ...]:
         """Return the samples with complaints and praise, and which are for writing.
 
         A third of the threads with complaints, at most 20, are drawn by a hash of each; or
-        `writing` names the samples whose threads a question was written from before. No thread is
-        for both. With `most` so many threads of each kind are drawn for proof.
+        `writing` are the numbers of the threads that a question was written from before. No thread
+        is for both. With `most` so many threads of each kind are drawn for proof.
         """
 
         def order_threads(threads: Iterable[str], part: str) -> list[str]:
             return sorted(threads, key=lambda name: compute_random_key(WRITING_SEED, part, name))
 
+        threads = {sample.thread for sample in (*self.complaints, *self.praised)}
+        numbers = {thread: number_thread(thread) for thread in threads}
         if writing is None:
             order = order_threads(self.threads, "writing")
             drawn = set(order[: min(len(order) // 3, MAX_WRITING_THREADS)])
         else:
-            names = set(writing)
-            both = (*self.complaints, *self.praised)
-            drawn = {sample.thread for sample in both if sample.sample_id in names}
-        threads = sorted({sample.thread for sample in (*self.complaints, *self.praised)})
-        numbers = {thread: number for number, thread in enumerate(threads)}
+            drawn = {thread for thread in threads if numbers[thread] in writing}
         evidence = []
         for label, samples in (("complaint", self.complaints), ("praise", self.praised)):
             left = order_threads({sample.thread for sample in samples} - drawn, label)
@@ -293,6 +298,11 @@ class ComplaintGroup:
                     fields = {"sample_id": sample.sample_id, "thread": numbers[sample.thread]}
                     evidence.append(Evidence(**fields, label=label, part=part))
         return tuple(evidence)
+
+
+def number_thread(thread: str) -> int:
+    """Return the number by which evidence knows a thread, whatever becomes of its samples."""
+    return int.from_bytes(hashlib.sha256(thread.encode()).digest()[:6])
 
 
 class MissingThreads(NamedTuple):
@@ -311,12 +321,19 @@ def count_missing(evidence: Sequence[Evidence]) -> MissingThreads:
         name: {each.thread for each in evidence if (each.label, each.part) == name}
         for name in (("complaint", "proof"), ("praise", "proof"), ("complaint", "writing"))
     }
-    all_complaints = len(threads["complaint", "proof"]) + len(threads["complaint", "writing"])
-    enough = all_complaints
+    proof, writing = len(threads["complaint", "proof"]), len(threads["complaint", "writing"])
+    complaint = _count_complaints_missing(proof + writing)
+    if writing:
+        complaint = max(complaint, MIN_THREADS - proof)
+    return MissingThreads(complaint, max(0, MIN_THREADS - len(threads["praise", "proof"])))
+
+
+def _count_complaints_missing(threads: int) -> int:
+    """Count the threads that are missing for enough of them to be left for proof."""
+    enough = threads
     while enough - min(enough // 3, MAX_WRITING_THREADS) < MIN_THREADS:
         enough += 1
-    praise = max(0, MIN_THREADS - len(threads["praise", "proof"]))
-    return MissingThreads(enough - all_complaints, praise)
+    return enough - threads
 
 
 def group_complaints(

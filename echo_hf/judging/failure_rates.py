@@ -21,13 +21,14 @@ from echo_hf.scores.failure_rate import (
     failure_rate_by_people,
 )
 from echo_hf.scores.votes import ProtocolName
-from echo_hf.systems.checks import VOTE, Check, CheckCertificate
+from echo_hf.systems.checks import VOTE, Check, CheckCertificate, select_newest
 
 NO_MEASURER = "no judge with a certificate, and not all whose vote has one, answered it"
 CAVEAT = (
     "the check was proven on outputs in posts: where it misses more of this system's failures, the "
     "rate is too low"
 )
+JUDGED_BY = ("judge", "prompt_digest")
 Output = tuple[str, str]  # sample and system
 Labels = Mapping[Output, float]
 
@@ -46,19 +47,20 @@ def name_figure(check: str) -> str:
 
 def save_checks(checks: Sequence[Check]) -> tuple[SavedCheck, ...]:
     """Return the newest version of each check, as results keep it."""
-    newest = {check.name: check for check in checks if check.status != "replaced"}
+    newest = select_newest(checks)
     return tuple(
         SavedCheck(check=check.key, **{name: getattr(check, name) for name in CHECK_FIELDS})
         for check in newest.values()
     )
 
 
-CHECK_FIELDS = ("title", "question", "fits", "status", "reason", "keywords", "certificates")
+CHECK_FIELDS = ("title", "question", "fits", "status", "reason", "day", "certificates")
 
 
 def find_measurer(check: Check, judges: Sequence[str]) -> Measurer | None:
     """Return whose answers count: the vote where all its judges answered, or else one of them."""
-    own = [each.judge for each in check.certificates if each.judge != VOTE]
+    # A judge that gave no answer to prove the check by has no part in the vote.
+    own = [each.judge for each in check.certificates if each.judge != VOTE and each.has_answers]
     answered = [judge for judge in own if judge in judges]
     deciding = check.deciding
     if deciding is not None and answered == own:
@@ -84,8 +86,8 @@ def measure_checks(
         not_fitting: The samples that somebody said a check does not fit, by check.
     """
     rates = list[SavedFailureRate]()
-    for check in (check for check in checks if check.status == "kept"):
-        if ratings is None:
+    for check in select_newest(checks).values():
+        if ratings is None or check.status != "kept":
             continue
         rows = ratings.filter(pc.equal(ratings["rubric"], check.key))
         if not rows.num_rows:
@@ -109,6 +111,12 @@ def read_answers(
     check: Check, rows: pa.Table, misfits: Collection[str]
 ) -> tuple[Measurer | None, dict[Output, bool]]:
     """Read whose answers to a check count, and what they are of the samples that it fits."""
+    digests = {each.judge: each.prompt_digest for each in check.certificates}
+    is_same = [
+        digest is None or digests.get(judge) in (None, digest)
+        for judge, digest in zip(*(rows[name].to_pylist() for name in JUDGED_BY), strict=True)
+    ]
+    rows = rows.filter(pa.array(is_same, pa.bool_()))  # other instructions have no certificate
     measurer = find_measurer(check, rows["judge"].unique().to_pylist())
     votes = read_votes(rows, measurer.judges if measurer else ())
     return measurer, {output: vote for output, vote in votes.items() if output[0] not in misfits}
@@ -122,18 +130,24 @@ def find_misfits(applicability: pa.Table | None, check: str) -> frozenset[str]:
 
 def read_votes(rows: pa.Table, judges: Sequence[str]) -> dict[Output, bool]:
     """Read whether most judges said yes to each output that all answered; a tie is no answer."""
-    by_judge: dict[tuple[str, str, str], list[float]] = {}
+    by_judge: dict[str, dict[Output, list[float]]] = {judge: {} for judge in judges}
     for row in rows.to_pylist():
-        if row["judge"] in judges and row["rating"] is not None:
-            key = row["sample_id"], row["system"], row["judge"]
-            by_judge.setdefault(key, []).append(row["rating"])
-    votes: dict[Output, list[float]] = {}
-    for (sample, system, _), ratings in by_judge.items():
-        if (mean := float(np.mean(ratings))) != 0.5:
-            votes.setdefault((sample, system), []).append(float(mean > 0.5))
-    whole = {output: own for output, own in votes.items() if len(own) == len(judges)}
-    means = {output: float(np.mean(answers)) for output, answers in whole.items()}
+        if row["judge"] in by_judge and row["rating"] is not None:
+            output = row["sample_id"], row["system"]
+            by_judge[row["judge"]].setdefault(output, []).append(row["rating"])
+    return vote([take_majority(answers) for answers in by_judge.values()])
+
+
+def take_majority(answers: Mapping[Output, Sequence[float]]) -> dict[Output, bool]:
+    """Return the more frequent of several answers of 0 and 1; none where both are."""
+    means = {output: float(np.mean(own)) for output, own in answers.items()}
     return {output: mean > 0.5 for output, mean in means.items() if mean != 0.5}
+
+
+def vote(answers: Sequence[Mapping[Output, bool]]) -> dict[Output, bool]:
+    """Return what most judges answered where all did; a tie is no answer."""
+    common = set(answers[0]).intersection(*answers) if answers else set()
+    return take_majority({key: [float(own[key]) for own in answers] for key in common})
 
 
 def measure_system(

@@ -156,7 +156,7 @@ class SavedCheck(FigureModel):
     fits: str | None = None
     status: str
     reason: str | None = None
-    keywords: tuple[str, ...] = ()
+    day: str | None = None
     certificates: tuple[CheckCertificate, ...] = ()
 
 

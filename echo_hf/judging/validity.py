@@ -30,7 +30,7 @@ from echo_hf.scores.validity import (
     validity,
 )
 from echo_hf.scores.votes import ProtocolName
-from echo_hf.systems.checks import VOTE, Check
+from echo_hf.systems.checks import Check
 
 FEWEST_THREADS = 5  # of each kind: with fewer a group is counted, and not measured
 MAX_THREADS = 100  # of each kind, drawn by a hash
@@ -259,12 +259,10 @@ def _hold_metric(
 
 
 def _list_kept(checks: Iterable[Check]) -> Iterator[tuple[Check, Certificate]]:
-    """Yield the kept checks, each with the certificate of the vote or of its first judge."""
+    """Yield the kept checks, each with the certificate that decided."""
     for check in checks:
-        kept = [each for each in check.certificates if each.kept]
-        kept.sort(key=lambda each: each.judge != VOTE)
-        if check.status == "kept" and kept:
-            yield check, kept[0].certificate
+        if check.status == "kept" and check.deciding is not None:
+            yield check, check.deciding.certificate
 
 
 def _write_cell(

@@ -31,12 +31,7 @@ from echo_hf.images.embedded import read_embedded
 from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import read_audits
-from echo_hf.judging.complaints import (
-    MissingThreads,
-    count_missing,
-    group_complaints,
-    read_complaints,
-)
+from echo_hf.judging.complaints import MissingThreads, group_complaints, read_complaints
 from echo_hf.judging.results import (
     FailedAudits,
     FigureModel,
@@ -51,7 +46,7 @@ from echo_hf.scores.agreement import Agreement
 from echo_hf.scores.rating_table import Unrated
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark
-from echo_hf.systems.checks import Check
+from echo_hf.systems.checks import Check, select_newest
 from echo_hf.systems.evaluation_run import EvaluationRun
 
 
@@ -157,7 +152,7 @@ def read_run_data(run: EvaluationRun) -> RunData:
     # The latest audit of a judge counts, also where it is newer than the scores.
     audited = {judge: tuple(audit["failed"]) for judge, audit in read_audits(folder.root).items()}
     failed = {**(agreement.failed_audit if agreement else {}), **results.failed_audit, **audited}
-    checks = {check.name: check for check in run.read_checks() if check.status != "replaced"}
+    checks = select_newest(run.read_checks())
     benchmark_name = results.benchmark.on_hub or results.benchmark.name or config.name
     return RunData(
         name=config.name,
@@ -192,8 +187,7 @@ def _list_unchecked(run: EvaluationRun, checks: Sequence[Check]) -> Iterator[Unc
     }
     for group in group_complaints(read_complaints(run.benchmark, run.folder)):
         if group.forms.isdisjoint(asked):
-            missing = count_missing(group.split_evidence())
-            yield UncheckedGroup(group.keyword, len(group.threads), missing)
+            yield UncheckedGroup(group.keyword, len(group.threads), group.missing)
 
 
 def read_outputs(rows: pa.Table | None) -> dict[tuple[str, str], SavedOutput]:

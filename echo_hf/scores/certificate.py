@@ -309,7 +309,8 @@ def difference_interval(first: float, second: float, counts: tuple[int, int]) ->
 
     (low, high), (other_low, other_high) = map(wilson, (first, second), counts)
     below = math.hypot(first - low, other_high - second)
-    return first - second - below, first - second + math.hypot(high - first, second - other_low)
+    above = math.hypot(high - first, second - other_low)
+    return max(-1.0, first - second - below), min(1.0, first - second + above)
 
 
 def estimate_threads(shares: Floats, alpha: float) -> int:

@@ -130,6 +130,14 @@ def failure_rate(
     value = interval = None
     if reason is None:
         value, interval = _correct(yes, outputs, certificate, confidence)
+        # Certain of what the certificate rules out: the check errs less on this system. There are
+        # at most as many failures as its answers of yes allow, or successes as those of no.
+        if interval[1] <= 0:
+            end = _exact_interval(yes, outputs - yes, confidence)[1]
+            interval = 0.0, min(1.0, end / (certificate.sensitivity or 1.0))
+        elif interval[0] >= 1:
+            end = _exact_interval(outputs - yes, yes, confidence)[1]
+            interval = max(0.0, 1 - end / (certificate.specificity or 1.0)), 1.0
     definition = {
         "measure": "failure_rate",
         "rate": "Rogan-Gladen",

@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal, Self
 
 import pyarrow as pa
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from echo_hf._infra.atomic import replace_file
 from echo_hf._infra.bootstrap import Unscored
 from echo_hf._infra.text import format_rounded
-from echo_hf.config.checks import ModelIdentity, Statement, Words, first_error
+from echo_hf.config.checks import Statement, Words, check_printable_lines, first_error
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.config.rubrics import (
     FORM_PLACEHOLDER,
@@ -29,6 +29,7 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.prompts import fill_prompt
 from echo_hf.scores.certificate import Certificate
 from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.check_questions import find_fault
 from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import CHECKS
 
@@ -37,6 +38,7 @@ QUESTION, COUNTS_AS_YES = "Question:", "Counts as yes:"  # begin lines of a chec
 CheckStatus = Literal["proposed", "kept", "fell", "retired", "withdrawn", "replaced"]
 ACTIVE: frozenset[CheckStatus] = frozenset({"proposed", "kept", "fell"})
 MAX_INSTRUCTIONS = 20_000
+MAX_ROWS = 1000  # versions of checks in a table
 COMPUTED = frozenset(
     {
         *("sensitivity", "specificity", "j", "p", "caught", "complaints", "passed", "praise"),
@@ -100,6 +102,10 @@ class CheckCertificate(CheckModel):
         return None if self.low is None or self.high is None else (self.low, self.high)
 
     @property
+    def has_answers(self) -> bool:
+        return self.complaints + self.praise > 0
+
+    @property
     def summary(self) -> str:
         """The answers that it rests on, in a sentence without its judge."""
         return (
@@ -126,14 +132,16 @@ class Check(CheckModel):
     question: Statement
     counts_as_yes: Statement
     fits: Statement | None = None
-    instructions: Annotated[str, Field(min_length=1, max_length=MAX_INSTRUCTIONS)]
+    instructions: Annotated[
+        str, Field(min_length=1, max_length=MAX_INSTRUCTIONS), AfterValidator(check_printable_lines)
+    ]
     origin: Literal["model", "person"] = "model"
     keywords: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     certificates: tuple[CheckCertificate, ...] = ()
     status: CheckStatus = "proposed"
     reason: str | None = None
-    day: str | None = None
+    day: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
     provenance: str | None = None
 
     @property
@@ -157,8 +165,8 @@ class Check(CheckModel):
 
     @property
     def deciding(self) -> CheckCertificate | None:
-        """The certificate that decides: of the vote, or of the only judge."""
-        rows = self.certificates
+        """The certificate that decides: of the vote, or of the only judge that answered."""
+        rows = sorted(self.certificates, key=lambda each: not each.has_answers)
         return self.find_certificate(VOTE) or (rows[0] if rows else None)
 
     def find_certificate(self, judge: str) -> CheckCertificate | None:
@@ -220,6 +228,11 @@ def read_check_file(path: Path, previous: Check) -> Check:
 
 def parse_checks(rows: pa.Table, place: str) -> tuple[Check, ...]:
     """Parse the rows of a table of checks, sorted by name and version."""
+    if rows.num_rows > MAX_ROWS:
+        raise RunError(
+            f"{place}: has {rows.num_rows:,} rows: expected at most {MAX_ROWS:,} versions of "
+            "checks; make it again, or move it away"
+        )
     checks = []
     for number, row in enumerate(rows.to_pylist(), 1):
         given = {name: value for name, value in row.items() if value is not None}
@@ -247,17 +260,38 @@ def read_own_checks(root: Path) -> tuple[Check, ...] | None:
 
 
 def read_checks(benchmark: Benchmark, folder: RunFolder) -> tuple[Check, ...]:
-    """Read the checks of a run, or else those that its benchmark came with."""
+    """Read the checks of a run, or else those that its benchmark came with.
+
+    What a release of others tells judges are its questions alone, in our own instructions.
+    """
     if (own := read_own_checks(folder.root)) is not None:
         return own
     rows = benchmark.table(CHECKS.name)
-    return () if rows is None else parse_checks(rows, f"checks of {benchmark.reference}")
+    if rows is None:
+        return ()
+    checks = parse_checks(rows, f"checks of {benchmark.reference}")
+    return tuple(map(_check_released, checks))
 
 
-def write_checks(root: Path, checks: Iterable[Check], *, keep_edits: bool = False) -> Path:
-    """Write the table of checks, and the file of each that may still be edited.
+def _check_released(check: Check) -> Check:
+    """Return a check of a release as it is asked; one that is no plain question is not."""
+    texts = (check.question, check.counts_as_yes, check.fits)
+    if check.status == "kept" and find_fault(texts):
+        return check.model_copy(update={"status": "withdrawn", "reason": "no_plain_question"})
+    own = write_instructions(check.question, check.counts_as_yes)
+    return check.model_copy(update={"instructions": own})
 
-    With `keep_edits` files that are there stay, as a person may have edited them since.
+
+def select_newest(checks: Iterable[Check]) -> dict[str, Check]:
+    """Select the newest version of each check."""
+    return {check.name: check for check in sorted(checks, key=lambda check: check.version)}
+
+
+def write_checks(root: Path, checks: Iterable[Check]) -> Path:
+    """Write the table of checks, and the file of each that has none.
+
+    A file that is there stays, as a person may have edited it since. That of a check which is no
+    longer asked goes.
     """
     import pyarrow.parquet as pq
 
@@ -267,32 +301,29 @@ def write_checks(root: Path, checks: Iterable[Check], *, keep_edits: bool = Fals
     with replace_file(path) as partial_file:
         pq.write_table(pa.Table.from_pylist(rows, CHECKS.schema), partial_file)
     folder.mkdir(exist_ok=True)
-    for check in ordered:
+    for check in select_newest(ordered).values():
         file = folder / f"{check.name}.md"
-        if check.status in ACTIVE and keep_edits and file.exists():
-            continue
-        if check.status in ACTIVE:
+        if check.status not in ACTIVE:
+            file.unlink(missing_ok=True)
+        elif not file.exists():
             with replace_file(file) as partial_file:
                 partial_file.write_text(check.text, "utf-8", newline="\n")
-        elif check.status != "replaced":
-            file.unlink(missing_ok=True)
     return path
 
 
 def add_checks(config: EvaluationBase, checks: Sequence[Check]) -> EvaluationBase:
     """Return a config whose judges also answer the kept checks that they are certified for."""
-    kept = [check for check in checks if check.status == "kept"]
+    kept = [check for check in select_newest(checks).values() if check.status == "kept"]
     if not kept:
         return config
     judges = []
     for judge in config.judges:
-        own = [check.key for check in kept if is_certified(check, judge.name, judge.answered_by)]
+        own = [
+            check.key
+            for check in kept
+            if (certificate := check.find_certificate(judge.name)) is not None
+            and certificate.model == judge.answered_by.model
+        ]
         judges.append(judge.model_copy(update={"rubrics": (*judge.rubrics, *own)}))
     rubrics = (*config.rubrics, *(check.rubric for check in kept))
     return config.model_copy(update={"judges": tuple(judges), "rubrics": rubrics})
-
-
-def is_certified(check: Check, judge: str, answered_by: ModelIdentity) -> bool:
-    """Return whether a judge of this name and model has answered a check for its certificate."""
-    certificate = check.find_certificate(judge)
-    return certificate is not None and certificate.model == answered_by.model

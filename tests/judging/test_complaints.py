@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -155,11 +156,23 @@ def test_a_third_of_the_threads_is_for_writing_and_the_draw_stays(threads: int) 
     evidence = group.split_evidence()
     writing = {each.sample_id for each in evidence if each.part == "writing"}
     assert len(writing) == min(threads // 3, 20)
-    # With more threads, what a question was written from stays out of the proof.
-    more = [commented(number, "cast") for number in range(threads + 10)]
-    (grown,) = group_complaints(Complaints((*more, *praise), {}))
-    again = {each.sample_id for each in grown.split_evidence(writing) if each.part == "writing"}
-    assert again == writing
+    # What a question was written from stays out of the proof: with more threads, with samples of
+    # other names, and where what was complained about is praised.
+    numbers = {each.thread for each in evidence if each.part == "writing"}
+    threads_of = {each.sample_id: each.thread for each in evidence}
+    more = [
+        replace(commented(number, "cast"), sample_id=f"new {number}")
+        for number in range(threads + 10)
+    ]
+    renamed = [
+        replace(sample, sample_id=f"praised {sample.sample_id}", comments=(), is_praised=True)
+        for sample in more
+    ]
+    (grown,) = group_complaints(Complaints((*more, *praise, *renamed), {}))
+    again = grown.split_evidence(numbers)
+    assert {each.thread for each in again if each.part == "writing"} == numbers
+    assert not {each.thread for each in again if each.part == "proof"} & numbers
+    assert numbers <= set(threads_of.values())
 
 
 def test_missing_threads_are_those_that_a_count_finds() -> None:
