@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
@@ -80,8 +80,8 @@ def test_the_complaints_of_another_group_keep_no_check() -> None:
     assert decide(merged, Complaints(fingers, {}))[0] == "kept"
 
 
-def scored(**splits: dict[str, float | None]) -> SavedResults:
-    """Corrected rates of the check by system, in each split."""
+def scored(day: str | None = None, /, **splits: dict[str, float | None]) -> SavedResults:
+    """Corrected rates of the check by system, in each split, and the day that it then had."""
     details = {
         split: {
             "samples": 9,
@@ -95,6 +95,10 @@ def scored(**splits: dict[str, float | None]) -> SavedResults:
         for split, rates in splits.items()
     }
     known = {"benchmark": {}, "protocol": "corrected", "results": [], "details": details}
+    keys = {rate["check"] for split in details.values() for rate in cast("Any", split["checks"])}
+    known["checks"] = [
+        {"check": key, "title": "t", "question": "q", "status": "kept", "day": day} for key in keys
+    ]
     return SavedResults.model_validate(known)
 
 
@@ -105,7 +109,7 @@ def scored(**splits: dict[str, float | None]) -> SavedResults:
         ({"a": {"cast@1:x": 0.0, "cast@1:y": 0.02}}, False),
         ({"a": {"cast@1:x": 0.0}, "b": {"cast@1:x": 0.3}}, False),
         ({"a": {"cast@1:x": 0.0}, "b": {}}, True),
-        ({"a": {"cast@1:x": 0.0, "cast@1:y": None}}, True),
+        ({"a": {"cast@1:x": 0.0, "cast@1:y": None}}, False),
         ({"a": {"cast@1:x": None}}, False),
         ({"a": {"cast@2:x": 0.0, "other@1:x": 0.0}}, False),
         ({"a": {"cast@1:x": 0.01, "other@1:x": 0.9}}, True),
@@ -116,7 +120,10 @@ def test_a_kept_check_is_retired_when_all_systems_pass(
     rates: dict[str, dict[str, float | None]], passed: bool
 ) -> None:
     expected = ("retired", "all_pass") if passed else ("kept", None)
-    assert decide(kept(), complaints(1), scored(**rates)) == expected
+    day = kept().day
+    assert decide(kept(), complaints(1), scored(day, **rates)) == expected
+    # A score from before the check was decided on says nothing of it.
+    assert decide(kept(), complaints(1), scored("2001-01-01", **rates)) == ("kept", None)
     assert decide(kept(status="fell"), complaints(1), scored(**rates)) == ("fell", None)
 
 
@@ -489,7 +496,8 @@ def test_evidence_of_samples_that_are_not_released_is_not_released(config: Path)
 def test_retiring_reads_the_last_score(config: Path, eyes: DrawnEyes) -> None:
     update(config)
     rates = {"text_to_image": {"colour_cast@1:x": 0.001}}
-    scored(**rates).write(config.parent / "runs/lumen/results.json")
+    (kept_check,) = check_complaints(config).checks
+    scored(kept_check.day, **rates).write(config.parent / "runs/lumen/results.json")
     (check,) = check_complaints(config).checks
     assert (check.status, check.reason) == ("retired", "all_pass")
     assert json.loads((config.parent / "runs/lumen/results.json").read_text())["details"]
