@@ -369,7 +369,7 @@ RATINGS = Table(
         "sample_id": Column(STRING, "the sample"),
         "system": Column(STRING, "the system whose output is rated"),
         "judge": Column(STRING, "the judge"),
-        "rubric": Column(STRING, "overall, text_rendering or reference"),
+        "rubric": Column(STRING, "overall, another rubric, or a check as NAME@VERSION"),
         "repeat": Column(INTEGER, "number of the repetition, from 0"),
         "sample_digest": Column(STRING, "`sample_digest` of the sample that the judge saw"),
         "output_sha256": Column(STRING, "digest of the image that the judge saw"),

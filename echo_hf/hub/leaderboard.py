@@ -171,16 +171,16 @@ class CheckColumn(NamedTuple):
 
 def _make_check_column(check: str, figures: Sequence[FigureRow]) -> CheckColumn:
     """Make the column of a check's corrected rates, with what they rest on."""
-    told = {str(figure["system"]): figure["definition"] for figure in figures}
+    definitions = {str(figure["system"]): figure["definition"] for figure in figures}
     first = figures[0]["definition"]
-    measurers = {str(each["measurer"]) for each in told.values() if each.get("measurer")}
+    measurers = {str(each["measurer"]) for each in definitions.values() if each.get("measurer")}
     raw = {
         system: percent(each["raw"])
-        for system, each in told.items()
+        for system, each in definitions.items()
         if isinstance(each.get("raw"), float | int) and math.isfinite(each["raw"])
     }
     shares = ", ".join(f"{clean(name, MAX_NAME_CHARACTERS)} {share}" for name, share in raw.items())
-    labelled = [name for name, each in told.items() if each.get("method") in BY_LABELS]
+    labelled = [name for name, each in definitions.items() if each.get("method") in BY_LABELS]
     lines = {line.system: line for line in map(_make_line, figures)}
     parts = {
         "answered by": ", ".join(sorted(measurers)),

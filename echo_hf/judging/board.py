@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 FAILED_AUDIT = "failed_audit"  # key of a definition: the judges that failed honeypots
 MAX_NAME, MAX_LINE = 40, 1000
+CHECKS_IN_TABLE = 3
 EMPTY_CELL = "-"
 SIGNIFICANCE_LEVEL = 0.05
 TEST_NAMES = {
@@ -109,7 +110,7 @@ def show_board(console: Console, path: Path) -> None:
     }
     _show_metrics(console, columns, results.system_models, shown_judges)
     for split in splits.values():
-        show_failure_rates(console, results, split)
+        show_failure_rates(console, results, split, tables=1)
     if remaining := _list_rest(notes, unmeasured):
         say(console, f"{remaining}: {SEE_MORE}, or the report", "dim")
 
@@ -244,28 +245,33 @@ def _show_metrics(
         say(console, judge, "yellow")
 
 
-def show_failure_rates(console: Console, results: SavedResults, split: SavedSplit) -> None:
-    """Print how often systems fail by each check, and why a rate is missing."""
-    if not split.checks:
-        return
+def show_failure_rates(
+    console: Console, results: SavedResults, split: SavedSplit, tables: int | None = None
+) -> None:
+    """Print how often systems fail by each check, a few in a table, and why a rate is missing."""
     titles = {check.check: clean(check.title, MAX_NAME) for check in results.checks}
     columns: dict[str, dict[str, SavedFailureRate]] = {}
     for rate in split.checks:
         columns.setdefault(rate.check, {})[rate.system] = rate
-    heads = [head for key in columns for head in (titles.get(key, key), "95 %")]
-    table, notes = make_table("system", *heads), list[str]()
-    for system in dict.fromkeys(rate.system for rate in split.checks):
-        cells = list[str]()
-        for by_system in columns.values():
-            measured = by_system.get(system)
-            ends = (measured and measured.interval) or ()
-            cells += [percent(measured.value if measured else None)]
-            cells += [" to ".join(map(percent, ends)) or EMPTY_CELL]
-        table.add_row(Text(_format_system(system, results.system_models), "bold"), *cells)
-    for key, by_system in columns.items():
-        reasons = dict.fromkeys(rate.reason for rate in by_system.values() if rate.reason)
-        notes += [f"{titles.get(key, key)}: {clean(reason, MAX_LINE)}" for reason in reasons]
-    show_table(console, "how often they fail, by questions from complaints", table, notes)
+    systems, keys = dict.fromkeys(rate.system for rate in split.checks), list(columns)
+    starts = range(0, len(keys), CHECKS_IN_TABLE)[:tables]
+    for start in starts:
+        shown = keys[start : start + CHECKS_IN_TABLE]
+        heads = [head for key in shown for head in (titles.get(key, key), "95 %")]
+        table, notes = make_table("system", *heads), list[str]()
+        for system in systems:
+            cells = list[str]()
+            for measured in (columns[key].get(system) for key in shown):
+                ends = (measured and measured.interval) or ()
+                cells += [percent(measured.value if measured else None)]
+                cells += [" to ".join(map(percent, ends)) or EMPTY_CELL]
+            table.add_row(Text(_format_system(system, results.system_models), "bold"), *cells)
+        for key in shown:
+            reasons = dict.fromkeys(rate.reason for rate in columns[key].values() if rate.reason)
+            notes += [f"{titles.get(key, key)}: {clean(reason, MAX_LINE)}" for reason in reasons]
+        more = len(keys) - CHECKS_IN_TABLE * len(starts)
+        notes += [f"{pluralize(more, 'more check')}: {SEE_MORE}"] if more > 0 else []
+        show_table(console, "how often they fail, by questions from complaints", table, notes)
 
 
 def _head_metric(metric: str, figures: Iterable[SavedMetric]) -> str:

@@ -130,7 +130,7 @@ def measure_complaints(
         measures.append(Measure(**fields, kind="metric", missing=missing))
         for group in groups if missing is None else ():
             if group.keyword in chosen:
-                cell = _hold_metric(metric, group, chosen[group.keyword], numbers, options)
+                cell = _measure_metric(metric, group, chosen[group.keyword], numbers, options)
                 cells.setdefault(group.keyword, []).append(cell)
     for check, certificate in _list_kept(options.checks):
         fields = {"name": check.key, "title": check.title, "better": "lower"}
@@ -235,7 +235,7 @@ def _make_columns(
     }
 
 
-def _hold_metric(
+def _measure_metric(
     metric: Metric,
     group: ComplaintGroup,
     samples: Iterable[CommentedSample],
@@ -252,10 +252,10 @@ def _hold_metric(
             else:
                 rows.append((value, sample.sample_id in complaining, sample.thread))
     values, complained, threads = zip(*rows, strict=True) if rows else ((), (), ())
-    found = validity(
+    separation = validity(
         values, complained, threads, better=metric.better, n_boot=options.n_boot, seed=options.seed
     )
-    return _write_cell(metric.name, found, without)
+    return _write_cell(metric.name, separation, without)
 
 
 def _list_kept(checks: Iterable[Check]) -> Iterator[tuple[Check, Certificate]]:
@@ -266,23 +266,23 @@ def _list_kept(checks: Iterable[Check]) -> Iterator[tuple[Check, Certificate]]:
 
 
 def _write_cell(
-    name: str, found: Validity, without_number: Mapping[str, int] | None = None
+    name: str, separation: Validity, without_number: Mapping[str, int] | None = None
 ) -> MeasureValidity:
-    low, high = found.interval or (None, None)
-    complaints, praise = found.outputs
-    complaint_threads, praise_threads = found.threads
+    low, high = separation.interval or (None, None)
+    complaints, praise = separation.outputs
+    complaint_threads, praise_threads = separation.threads
     return MeasureValidity(
         measure=name,
-        auc=found.auc,
+        auc=separation.auc,
         low=low,
         high=high,
-        threshold=found.threshold,
-        j=found.j,
-        verdict=found.verdict,
+        threshold=separation.threshold,
+        j=separation.j,
+        verdict=separation.verdict,
         complaints=complaints,
         praise=praise,
         complaint_threads=complaint_threads,
         praise_threads=praise_threads,
         without_number=dict(sorted((without_number or {}).items())),
-        reason=found.reason,
+        reason=separation.reason,
     )

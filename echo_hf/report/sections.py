@@ -204,7 +204,7 @@ def _find_examples(
     check: Check, samples: Mapping[str, ReportSample], thumbnails: Thumbnails
 ) -> list[tuple[str, Any]]:
     """Find two images that people complained about and two that they praised, kept for proof."""
-    found = []
+    examples = []
     for label in ("complaint", "praise"):
         names = [
             each.sample_id
@@ -213,8 +213,8 @@ def _find_examples(
         ]
         posted = (image for name in names if name in samples for image in samples[name].posted[:1])
         images = (thumbnails[image] for image in posted if image in thumbnails)
-        found += [(label, image) for image in islice(images, MAX_EXAMPLES)]
-    return found
+        examples += [(label, image) for image in islice(images, MAX_EXAMPLES)]
+    return examples
 
 
 def _list_rates(data: RunData, check: str) -> list[dict[str, Any]]:

@@ -212,7 +212,7 @@ def _analyze_release(
         n_boot=draws,
         seed=seed,
     )
-    parts["measures"] = _hold_measures(release.benchmark, folder, measured)
+    parts["measures"] = _measure_complaints(release.benchmark, folder, measured)
     say("near-duplicates and languages")
     parts["near_duplicates"] = find_duplicates(sets, similarity=options.similarity, seed=seed)
     parts["languages"] = detect_languages(sets)
@@ -240,7 +240,7 @@ def _analyze_release(
     )
 
 
-def _hold_measures(
+def _measure_complaints(
     benchmark: Benchmark, folder: RunFolder, options: MeasureOptions
 ) -> AnalysisPart[ComplaintMeasures]:
     complaints = read_complaints(benchmark, folder)
@@ -248,8 +248,8 @@ def _hold_measures(
     if not groups:
         is_left_out = NoTask.DEHYDRATED in complaints.left_out
         return AnalysisPart.omit(NotAnalyzed.LEFT_OUT if is_left_out else NotAnalyzed.NO_COMMENTS)
-    found = measure_complaints(groups, folder.images, options, complaints.left_out)
-    return AnalysisPart(found=found, definition=describe_measures(options))
+    measured = measure_complaints(groups, folder.images, options, complaints.left_out)
+    return AnalysisPart(found=measured, definition=describe_measures(options))
 
 
 def _analyze_tasks(
