@@ -1,4 +1,4 @@
-"""What a check may ask: a plain question that anybody could answer by looking."""
+"""Questions of checks: plain ones, that anybody could answer by looking."""
 
 from __future__ import annotations
 

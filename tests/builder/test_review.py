@@ -268,7 +268,7 @@ def test_an_edit_is_built_kept_and_withdrawn(runs: Path) -> None:
         (["--note", "hm"], "--note and --reviewer go with a decision"),
         (["--app", "--keep", "x"], "--keep and --app are two things"),
         (["--gold", "g", "--flag", "x"], "--flag and --gold are two things"),
-        (["--people", "ann"], "--people and --anyone go with --app"),
+        (["--people", "ann"], "--people, --anyone and --check go with --app"),
     ],
 )
 def test_what_would_be_left_undone_is_refused(built: Path, options: list[str], said: str) -> None:
