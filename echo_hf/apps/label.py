@@ -27,7 +27,7 @@ from echo_hf.judging.rate import compute_random_key
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.scores.failure_rate import MIN_LABELS
 from echo_hf.systems.base import Task
-from echo_hf.systems.checks import Check
+from echo_hf.systems.checks import Check, select_newest
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import LABELS, Row
@@ -246,9 +246,9 @@ def open_labels(
 
 def choose_check(checks: Iterable[Check], name: str) -> Check:
     """Return the kept check of a name, or of a name and version."""
-    kept = {check.key: check for check in checks if check.status == "kept"}
-    newest = {check.name: check for check in kept.values()}
-    check = kept.get(name) or newest.get(name)
+    newest = select_newest(checks).values()
+    kept = {check.key: check for check in newest if check.status == "kept"}
+    check = kept.get(name) or next((each for each in kept.values() if each.name == name), None)
     if check is None:
         raise RunError(unknown("kept check", name, [*kept]))
     return check

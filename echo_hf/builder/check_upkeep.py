@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import Any
 
-from echo_hf.curate.keywords import normalize_keyword
+from echo_hf.curate.feedback import normalize_keyword
 from echo_hf.hub.check_changes import PASS_RATE, CheckChange, CheckReason, compare_checks
 from echo_hf.judging.complaints import CommentedSample, Complaints
 from echo_hf.judging.results import SavedResults

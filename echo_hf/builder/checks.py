@@ -25,7 +25,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import ChecksOptions
-from echo_hf.curate.keywords import normalize_keyword
+from echo_hf.curate.feedback import normalize_keyword
 from echo_hf.curate.personal_data import read_run_names
 from echo_hf.engines.base import Failed
 from echo_hf.errors import ConfigError, JudgeError, RunError, unknown

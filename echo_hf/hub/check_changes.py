@@ -28,6 +28,7 @@ class CheckReason(Reason):
     ALL_PASS = "all_pass", f"each system fails in less than {100 * PASS_RATE:g} % of its outputs"
     COMPLAINT_BACK = "complaint_back", "people complain of it again"
     FEW_LEFT = "few_left", "posts were forgotten, and too few threads are left to prove it on"
+    NO_PLAIN_QUESTION = "no_plain_question", "a release of others asks what no check may ask"
     EVIDENCE_LEFT = "evidence_left", "posts that it was proven on were forgotten"
 
 

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 from datasets import Dataset
 
-from echo_hf.curate.feedback import KEYWORD_VERDICTS
-from echo_hf.curate.keywords import normalize_keyword
+from echo_hf.curate.feedback import KEYWORD_VERDICTS, normalize_keyword
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS
 from echo_hf.errors import ImageError, RunError
 from echo_hf.hub.manifest import NoManifestError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from pydantic import NonNegativeInt
 
 from echo_hf._infra.bootstrap import Unscored
 from echo_hf.config.evaluation import MetricsOptions
-from echo_hf.curate.keywords import normalize_keyword
+from echo_hf.curate.feedback import normalize_keyword
 from echo_hf.errors import ScoreError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.complaints import CommentedSample, ComplaintGroup
@@ -21,7 +21,7 @@ from echo_hf.judging.results import FigureModel
 from echo_hf.judging.score import read_image, run_metric
 from echo_hf.metrics.base import Better, Metric, registered
 from echo_hf.reasons import Reason
-from echo_hf.scores.certificate import MIN_THREADS, Certificate
+from echo_hf.scores.certificate import MIN_THREADS
 from echo_hf.scores.validity import (
     MIN_AUC,
     Validity,
@@ -30,7 +30,7 @@ from echo_hf.scores.validity import (
     validity,
 )
 from echo_hf.scores.votes import ProtocolName
-from echo_hf.systems.checks import Check
+from echo_hf.systems.checks import Check, select_newest
 
 FEWEST_THREADS = 5  # of each kind: with fewer a group is counted, and not measured
 MAX_THREADS = 100  # of each kind, drawn by a hash
@@ -132,13 +132,15 @@ def measure_complaints(
             if group.keyword in chosen:
                 cell = _measure_metric(metric, group, chosen[group.keyword], numbers, options)
                 cells.setdefault(group.keyword, []).append(cell)
-    for check, certificate in _list_kept(options.checks):
+    for check in select_newest(options.checks).values():
+        if check.status != "kept" or check.deciding is None:
+            continue
         fields = {"name": check.key, "title": check.title, "better": "lower"}
         measures.append(Measure(**fields, kind="check"))
         forms = {normalize_keyword(keyword) for keyword in check.keywords}
         for group in groups:
             if group.forms & forms:
-                cell = _write_cell(check.key, certificate_validity(certificate))
+                cell = _write_cell(check.key, certificate_validity(check.deciding.certificate))
                 cells.setdefault(group.keyword, []).append(cell)
     return ComplaintMeasures(
         groups=tuple(
@@ -256,13 +258,6 @@ def _measure_metric(
         values, complained, threads, better=metric.better, n_boot=options.n_boot, seed=options.seed
     )
     return _write_cell(metric.name, separation, without)
-
-
-def _list_kept(checks: Iterable[Check]) -> Iterator[tuple[Check, Certificate]]:
-    """Yield the kept checks, each with the certificate that decided."""
-    for check in checks:
-        if check.status == "kept" and check.deciding is not None:
-            yield check, check.deciding.certificate
 
 
 def _write_cell(

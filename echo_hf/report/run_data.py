@@ -23,7 +23,7 @@ from echo_hf.config.evaluation import EvaluationConfig
 from echo_hf.config.loading import Config
 from echo_hf.config.paper import PaperDifference, find_differences
 from echo_hf.config.sections import Target
-from echo_hf.curate.keywords import normalize_keyword
+from echo_hf.curate.feedback import normalize_keyword
 from echo_hf.errors import ImageError, ReleaseError
 from echo_hf.hub.release import iterate_rows
 from echo_hf.hub.run_tables import AGREEMENT_FILE, ANALYSIS_FILE, RESULTS_FILE, STRENGTH

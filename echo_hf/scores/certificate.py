@@ -125,8 +125,8 @@ def certify(
 
     Examples:
         >>> threads = [f"{at}" for at in range(40)]
-        >>> found = certify([1] * 18 + [0] * 20 + [1] * 2, [1] * 20 + [0] * 20, threads)
-        >>> round(found.j, 3), round(found.lower_end, 3), found.p, found.passes()
+        >>> result = certify([1] * 18 + [0] * 20 + [1] * 2, [1] * 20 + [0] * 20, threads)
+        >>> round(result.j, 3), round(result.lower_end, 3), result.p, result.passes()
         (0.8, 0.516, 0.001, True)
     """
     smallest_p = compute_smallest_p(draws, "draws")

@@ -112,8 +112,8 @@ def failure_rate(
     Examples:
         >>> from echo_hf.scores import certify
         >>> answers, threads = [1] * 18 + [0] * 20 + [1] * 2, [f"{at}" for at in range(40)]
-        >>> found = failure_rate(30, 100, certify(answers, [1] * 20 + [0] * 20, threads))
-        >>> found.raw, round(found.value, 3), [round(end, 3) for end in found.interval]
+        >>> result = failure_rate(30, 100, certify(answers, [1] * 20 + [0] * 20, threads))
+        >>> result.raw, round(result.value, 3), [round(end, 3) for end in result.interval]
         (0.3, 0.25, [0.014, 0.413])
     """
     check_probabilities(confidence=confidence)
@@ -174,8 +174,8 @@ def failure_rate_by_people(
 
     Examples:
         >>> labels = [1] * 20 + [0] * 40 + [None] * 140
-        >>> found = failure_rate_by_people([1] * 18 + [0] * 42 + [1] * 28 + [0] * 112, labels)
-        >>> found.raw, round(found.value, 3), [round(end, 3) for end in found.interval]
+        >>> result = failure_rate_by_people([1] * 18 + [0] * 42 + [1] * 28 + [0] * 112, labels)
+        >>> result.raw, round(result.value, 3), [round(end, 3) for end in result.interval]
         (0.23, 0.267, [0.192, 0.341])
     """
     check_probabilities(confidence=confidence)

@@ -101,8 +101,8 @@ def validity(
     Examples:
         >>> threads = [f"{at}" for at in range(40)]
         >>> tint = [at / 20 for at in range(20)] + [at / 40 for at in range(20)]
-        >>> found = validity(tint, [1] * 20 + [0] * 20, threads, better="lower")
-        >>> found.auc, round(found.j, 2), found.threshold, found.verdict
+        >>> result = validity(tint, [1] * 20 + [0] * 20, threads, better="lower")
+        >>> result.auc, round(result.j, 2), result.threshold, result.verdict
         (0.7375, 0.5, 0.5, 'yes')
     """
     if better not in get_args(Direction):

@@ -25,6 +25,7 @@ from echo_hf.config.rubrics import (
 )
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.check_changes import VOTE as VOTE
+from echo_hf.hub.check_changes import CheckReason
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.prompts import fill_prompt
 from echo_hf.scores.certificate import Certificate
@@ -277,7 +278,9 @@ def _check_released(check: Check) -> Check:
     """Return a check of a release as it is asked; one that is no plain question is not."""
     texts = (check.question, check.counts_as_yes, check.fits)
     if check.status == "kept" and find_fault(texts):
-        return check.model_copy(update={"status": "withdrawn", "reason": "no_plain_question"})
+        return check.model_copy(
+            update={"status": "withdrawn", "reason": CheckReason.NO_PLAIN_QUESTION.value}
+        )
     own = write_instructions(check.question, check.counts_as_yes)
     return check.model_copy(update={"instructions": own})
 

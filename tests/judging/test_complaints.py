@@ -35,7 +35,7 @@ DAY = datetime(2026, 4, 1, tzinfo=UTC)
 PIXELS = stripes((10, 20, 30), (200, 100, 50))
 
 
-def said(verdict: str, keyword: str | None = None, url: str = "https://p.example/r") -> Any:
+def make_comment(verdict: str, keyword: str | None = None, url: str = "https://p.example/r") -> Any:
     text = f"{verdict} {keyword}"
     return {"post_url": url, "feedback": text, "verdict": verdict, "keyword": keyword}
 
@@ -66,11 +66,11 @@ def test_praise_is_success_without_any_complaint(tmp_path: Path) -> None:
     read = read_complaints(
         *release(
             tmp_path,
-            liked=[said("success"), said("none")],
-            torn=[said("success"), said("mixed", "Colour casts")],
-            bad=[said("failure", "color cast")],
-            vague=[said("failure"), said("success")],
-            silent=[said("none")],
+            liked=[make_comment("success"), make_comment("none")],
+            torn=[make_comment("success"), make_comment("mixed", "Colour casts")],
+            bad=[make_comment("failure", "color cast")],
+            vague=[make_comment("failure"), make_comment("success")],
+            silent=[make_comment("none")],
             unread=[],
         )
     )
@@ -87,7 +87,7 @@ def test_what_a_release_leaves_out_is_counted(tmp_path: Path) -> None:
     rows = [
         {
             **sample(name, []),
-            "community_feedback": [said("success")],
+            "community_feedback": [make_comment("success")],
             "output_images": outputs,
             "dehydrated": name == "dry",
         }
@@ -103,16 +103,16 @@ def test_samples_that_share_a_post_are_of_one_thread(tmp_path: Path) -> None:
     shared = "https://p.example/shared"
     parts = release(
         tmp_path,
-        first=[said("success", url=shared)],
-        second=[said("success", url=shared)],
-        third=[said("success", url="https://p.example/own")],
+        first=[make_comment("success", url=shared)],
+        second=[make_comment("success", url=shared)],
+        third=[make_comment("success", url="https://p.example/own")],
     )
     threads = {each.sample_id: each.thread for each in read_complaints(*parts).samples}
     assert threads["first"] == threads["second"] != threads["third"]
 
 
 def test_a_run_knows_the_threads_of_its_posts(tmp_path: Path) -> None:
-    benchmark, folder = release(tmp_path, a=[said("success")], b=[said("success")])
+    benchmark, folder = release(tmp_path, a=[make_comment("success")], b=[make_comment("success")])
     posts = [{"url": f"https://p.example/{name}"} for name in "ab"]
     rows = [{"root_url": "https://p.example/root", "posts": posts}]
     file = folder.stage_folder("threads") / "kept.parquet"
@@ -200,7 +200,7 @@ def test_missing_threads_are_those_that_a_count_finds() -> None:
     ],
 )
 def test_a_keyword_names_a_file_that_stays_in_its_folder(keyword: str, name: str) -> None:
-    made = name_check(keyword)
-    assert made.startswith(name)
-    assert made.replace("_", "").isalnum()
-    assert made.isascii()
+    file_name = name_check(keyword)
+    assert file_name.startswith(name)
+    assert file_name.replace("_", "").isalnum()
+    assert file_name.isascii()

@@ -16,7 +16,7 @@ from echo_hf._infra.console import Notify
 from echo_hf.config.evaluation import OWN_NAME, AnalysisOptions, MetricsOptions
 from echo_hf.config.runs import RELEASE_FOLDER, find_runs_folder, is_run
 from echo_hf.config.sections import Target
-from echo_hf.curate.keywords import normalize_keyword
+from echo_hf.curate.feedback import normalize_keyword
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS
 from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunError
 from echo_hf.hub.diff import first_bigram, measure_drift

@@ -17,8 +17,7 @@ from xml.etree import ElementTree as ET
 import pyarrow as pa
 
 from echo_hf.config.sections import STAGES
-from echo_hf.curate.feedback import KEYWORD_VERDICTS
-from echo_hf.curate.keywords import RULE, normalize_keyword
+from echo_hf.curate.feedback import KEYWORD_VERDICTS, RULE, normalize_keyword
 from echo_hf.hub.manifest import Manifest
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.prompts import EXTRA, shorten_prompt

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pyarrow as pa
 import pytest
 
-from echo_hf.curate.keywords import normalize_keyword
+from echo_hf.curate.feedback import normalize_keyword
 from echo_hf.report.analysis import feedback
 from echo_hf.report.analysis.feedback import PostTimes
 from echo_hf.report.analysis.result import FailureKeyword, NotAnalyzed
