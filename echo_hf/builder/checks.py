@@ -357,7 +357,7 @@ class Proposal:
 
     def plan(self, session: JudgingSession, judges: Sequence[JudgeConfig]) -> tuple[AskPlan, ...]:
         """Plan what would be asked; a question that is yet to be written is taken as usual."""
-        questions = [self._make_writing_task()] if self.to_write else []
+        questions = [self.make_writing_task()] if self.to_write else []
         text = "x" * EXPECTED_CHARACTERS
         new = [
             self._make_check(name, {"question": f"{text}?", "counts_as_yes": text}, evidence)
@@ -368,7 +368,8 @@ class Proposal:
         questions += build_questions(proven, self.samples, self.config, judges, sent)
         return tuple(map(session.plan, questions))
 
-    def _make_writing_task(self) -> JudgeTask:
+    def make_writing_task(self) -> JudgeTask:
+        """Make the task of writing questions, with a request for each failure."""
         rows = [
             build_row(name, self.groups[name], evidence) for name, evidence in self.to_write.items()
         ]
@@ -379,7 +380,7 @@ class Proposal:
         """Ask for the questions that are to be written, and refuse what is none."""
         if not self.to_write:
             return
-        result, stopped = session.fill(self._make_writing_task())
+        result, stopped = session.fill(self.make_writing_task())
         self.stopped += [stopped] if stopped else []
         rows = {row["name"]: row for row in result.dataset.to_list()}
         taboos = self._read_taboos()

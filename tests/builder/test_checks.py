@@ -11,30 +11,22 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from echo_hf.builder.build import build
 from echo_hf.builder.check_proof import needs_proof
-from echo_hf.builder.check_writing import TO_WRITE, WriteChecks, build_row
 from echo_hf.builder.checks import Proposal, check_complaints
 from echo_hf.config.loading import load_config
-from echo_hf.config.sections import Target
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, EchoError, JudgeError, RunError
-from echo_hf.judging.complaints import (
-    Comment,
-    CommentedSample,
-    Complaints,
-    group_complaints,
-    read_complaints,
-)
+from echo_hf.judging.complaints import Comment, CommentedSample, Complaints, read_complaints
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
 from echo_hf.systems.checks import VOTE, Check
 from echo_hf.systems.evaluation_run import EvaluationRun
+from echo_hf.tables import arrow_rows
 from tests.complaints_corpus import (
     KIND,
     QUESTIONS,
@@ -420,7 +412,7 @@ def test_a_build_comes_first(tmp_path: Path, eyes: DrawnEyes) -> None:
         check_complaints(config)
 
 
-def test_a_check_from_ten_thousand_comments_costs_a_short_request() -> None:
+def test_a_check_from_ten_thousand_comments_costs_one_short_request(config: Path) -> None:
     samples = [
         CommentedSample(
             f"s{number}",
@@ -435,11 +427,14 @@ def test_a_check_from_ten_thousand_comments_costs_a_short_request() -> None:
         )
         for number in range(10_000)
     ]
-    (group,) = group_complaints(Complaints(tuple(samples), {}))
-    row = build_row("cast", group, group.split_evidence())
-    target = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
-    table = pa.Table.from_pylist([row], TO_WRITE.schema)
-    ((request,),) = WriteChecks(target).requests(table)
+    praised = [
+        replace(sample, sample_id=f"p{number}", thread=f"p{number}", comments=(), is_praised=True)
+        for number, sample in enumerate(samples[:20])
+    ]
+    complaints, run = Complaints((*samples, *praised), {}), EvaluationRun.from_config(config)
+    task = Proposal(run, load_config(config), complaints, (), None).make_writing_task()
+    asked = task.stage.requests(arrow_rows(task.rows))
+    ((request,),) = asked
     assert len(request.inputs["comments"]) <= 60
     texts = [part.text for message in request.messages for part in message.parts]
     assert sum(map(len, texts)) < 40_000
