@@ -3,6 +3,7 @@
 from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap, bradley_terry, relative_gap
 from echo_hf.scores.certificate import Certificate, adjust_p_values, certify
+from echo_hf.scores.contamination import Contamination, contamination, dated_contamination
 from echo_hf.scores.failure_rate import FailureRate, failure_rate, failure_rate_by_people
 from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
 from echo_hf.scores.kemeny import Consensus, kemeny_consensus
@@ -42,6 +43,7 @@ __all__ = [
     "BradleyTerry",
     "Certificate",
     "Consensus",
+    "Contamination",
     "Decisions",
     "FailureRate",
     "Friedman",
@@ -66,6 +68,8 @@ __all__ = [
     "bounds",
     "bradley_terry",
     "certify",
+    "contamination",
+    "dated_contamination",
     "decisions",
     "dunn",
     "failure_rate",
