@@ -31,6 +31,7 @@ from echo_hf.scores.robustness import (
     self_preference,
     sensitivity,
 )
+from echo_hf.scores.ruler import Bend, Change, Difference, Ruler, Unlinked, ruler
 from echo_hf.scores.sequential import Decisions, decisions
 from echo_hf.scores.tiers import SamplesNeeded, Separation, Tiers, samples_needed, tiers
 from echo_hf.scores.validity import Validity, validity
@@ -38,13 +39,16 @@ from echo_hf.scores.win_rate import WinRate, win_rate
 
 __all__ = [
     "Agreement",
+    "Bend",
     "Board",
     "Bounds",
     "BradleyTerry",
     "Certificate",
+    "Change",
     "Consensus",
     "Contamination",
     "Decisions",
+    "Difference",
     "FailureRate",
     "Friedman",
     "Gap",
@@ -55,12 +59,14 @@ __all__ = [
     "PairTest",
     "PairwiseAgreement",
     "Preference",
+    "Ruler",
     "SamplesNeeded",
     "SelfPreference",
     "Sensitivity",
     "Separation",
     "TauB",
     "Tiers",
+    "Unlinked",
     "Validity",
     "WinRate",
     "adjust_p_values",
@@ -82,6 +88,7 @@ __all__ = [
     "non_inferiority",
     "pairwise_agreement",
     "relative_gap",
+    "ruler",
     "samples_needed",
     "self_preference",
     "sensitivity",
