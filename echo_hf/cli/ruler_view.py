@@ -48,8 +48,8 @@ def show_carry_plans(console: Console, plans: Mapping[str, PlannedCarry]) -> Non
         say(
             console,
             f"{split}: carry {pluralize(plan.samples, 'sample')} for ± {percent(plan.width)} of a "
-            f"difference (outcomes spread by {format_rounded(plan.deviation, 2)}); {dollars} for a new "
-            "system and its ratings",
+            f"difference, as outcomes spread by {format_rounded(plan.deviation, 2)}: {dollars} for "
+            "a new system and all ratings",
         )
         if plan.bridges:
             bridges = " and ".join(clean(name, MAX_NAME) for name in plan.bridges)

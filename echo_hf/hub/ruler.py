@@ -124,14 +124,15 @@ def _name_by_identity(
         for name, instructions in digests.items():
             model = release.models.get(f"{kind}s", {}).get(name, ModelIdentity()).model
             identities = known.setdefault(name, [])
-            for label, other_model, others in identities:
+            label = name if not identities else f"{name} ({release.name})"
+            for other_label, other_model, others in identities:
                 is_same_model = None in (model, other_model) or model == other_model
                 if is_same_model and not (
                     instructions and others and instructions.isdisjoint(others)
                 ):
+                    label = other_label
                     break
             else:
-                label = name if not identities else f"{name} ({release.name})"
                 identities.append((label, model, instructions))
             yield (release.name, name), label
 
@@ -157,7 +158,7 @@ LINKS = {
 
 
 def describe_ruler(scale: Ruler) -> list[str]:
-    """Say in a sentence each what the scale rests on, how hard releases are, and what else moved."""
+    """Say in a sentence each what the scale rests on, how hard releases are, what judges did."""
     names = list(scale.strength)
     pairs = [scale.difference(first, second) for first, second in combinations(names, 2)]
     counts = [
@@ -171,10 +172,11 @@ def describe_ruler(scale: Ruler) -> list[str]:
     lines = [f"{systems} of {releases}, as {_name(scale.at)} judges them: {', '.join(counts)}"]
     for release, change in scale.difficulty.items():
         if change is not None and change.estimate and release != scale.releases[0]:
-            word = "harder" if change.estimate > 0 else "easier"
+            word, oldest = "harder" if change.estimate > 0 else "easier", _name(scale.releases[0])
+            points = _points(change, word == "harder")
             lines.append(
-                f"{_name(release)} is {word} than {_name(scale.releases[0])} by "
-                f"{_points(change, word == 'harder')}, as the same systems are rated by the same judges"
+                f"{_name(release)} is {word} than {oldest} by {points}: the same systems, rated by "
+                "the same judges"
             )
     for release, change in scale.judge_shift.items():
         word = "higher" if change.estimate > 0 else "lower"
@@ -199,14 +201,15 @@ def describe_lead(scale: Ruler) -> str | None:
     if not older:
         return None
     best, other = names[0], older[0]
+    since, other_since = _name(scale.first[best]), _name(scale.first[other])
     pair = scale.difference(best, other)
     if pair.estimate is None:
         return None
     ends = "" if pair.low is None else f" ({percent(pair.low)} to {percent(pair.high)})"
     basis = pluralize(pair.samples, "sample")
     return (
-        f"{_name(best)}, of {_name(scale.first[best])}, wins {percent(pair.estimate)}{ends} of the "
-        f"points from {_name(other)}, of {_name(scale.first[other])}: {LINKS[pair.how or 'path']}, {basis}"
+        f"{_name(best)}, of {since}, wins {percent(pair.estimate)}{ends} of the points from "
+        f"{_name(other)}, of {other_since}: {LINKS[pair.how or 'path']}, {basis}"
     )
 
 

@@ -44,7 +44,7 @@ from echo_hf.judging.results import (
     SavedSplit,
     SavedWinRates,
 )
-from echo_hf.judging.sealed import make_sealed_rows, score_dates, score_sealed
+from echo_hf.judging.sealed import make_sealed_rows, read_sealed_tables, score_dates, score_sealed
 from echo_hf.judging.trust import ContaminationFigure, Trust, collect_trust_lines
 from echo_hf.metrics.base import Metric
 from echo_hf.metrics.result import MetricResult, coverage_of, describe_error
@@ -205,7 +205,7 @@ def score(
     anchors = select_anchors(config, benchmark, tables, models)
     checks = run.read_checks()
     scored_run = ScoredRun(config, folder, tables, failed, n_boot, models, checks)
-    sealed_tables = run.sealed.read_rated_tables() if run.sealed else None
+    sealed_tables = read_sealed_tables(run)
     splits = list[SplitScores]()
     for name in tables.tasks:
         split = scored_run.score_split(name, anchors.get(name, {}))

@@ -17,10 +17,19 @@ from echo_hf.scores import Contamination, contamination, dated_contamination, wi
 from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.run_tables import RunTables
-from echo_hf.tables import arrow_rows
+from echo_hf.tables import RATINGS, arrow_rows
 
 SEALED, BOTH, LEAD = "win_rate_sealed", "win_rate_public_and_sealed", "public_over_sealed"
+
+
+def read_sealed_tables(run: EvaluationRun) -> RunTables | None:
+    """Read what was rated of the sealed samples; null where there are none, or nothing yet."""
+    if (sealed := run.sealed) is None:
+        return None
+    is_rated = (sealed.folder.root / f"{RATINGS.name}.parquet").exists()
+    return sealed.read_tables() if is_rated else None
 
 
 def score_sealed(
