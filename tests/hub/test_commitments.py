@@ -182,6 +182,4 @@ def test_the_choice_is_the_least_that_keeps_the_rules() -> None:
             reached |= more
         for name in chosen - reached:  # it is drawn, and shares nothing with what is public
             assert name in drawn
-            assert not any(
-                {*links[name]} & {*links[other]} for other in {*names} - chosen
-            )
+            assert not any({*links[name]} & {*links[other]} for other in {*names} - chosen)
