@@ -296,25 +296,33 @@ class SealedSamples:
             "and is not forgotten"
         )
 
-    def forget(self, samples: Collection[str], urls: Collection[str]) -> None:
-        """Take samples and posts out of what was committed to; their leaves stay."""
+    def forget(self, samples: Collection[str], urls: Collection[str]) -> int:
+        """Take samples and posts out of what was committed to; count them. Their leaves stay."""
         if (record := self.read_record()) is None:
-            return
-        gone = {*samples}
+            return 0
+        gone, forgotten, count = {*samples}, {*urls}, 0
         for path in sorted(self.root.glob(f"{COMMITMENTS}/*.jsonl")):
-            rows = [
-                CommittedRow(leaf=each.leaf)
-                if each.row
-                and (each.row["id"] in gone or not {*urls}.isdisjoint(iterate_post_urls(each.row)))
-                else each
-                for each in self.read_commitment(path.stem)
+            rows = self.read_commitment(path.stem)
+            left_rows = [
+                each
+                if not each.row
+                or (
+                    each.row["id"] not in gone and forgotten.isdisjoint(iterate_post_urls(each.row))
+                )
+                else CommittedRow(leaf=each.leaf)
+                for each in rows
             ]
-            self._write_commitment(path, rows)
+            if cleared := sum(
+                each.row is not other.row for each, other in zip(rows, left_rows, strict=True)
+            ):
+                self._write_commitment(path, left_rows)
+                count += cleared
         left = {
-            name: [each for each in getattr(record, name) if each not in gone]
+            name: tuple(each for each in getattr(record, name) if each not in gone)
             for name in ("sealed", "public")
         }
         self._write_record(record.model_copy(update=left))
+        return count
 
     def reveal(self, tag: str, root: str) -> Release:
         """Move the samples under the root of a tag into the public release, with their proofs.
@@ -446,8 +454,8 @@ class SealedSamples:
         return self.root / COMMITMENTS / f"{root}.jsonl"
 
     def _write_commitment(self, path: Path, rows: Iterable[CommittedRow]) -> None:
-        lines = (each.model_dump_json(exclude_none=True) for each in rows)
-        self._write_text(path, "".join(f"{line}\n" for line in lines))
+        texts = (canonical_json(each.model_dump(exclude_defaults=True)) for each in rows)
+        self._write_text(path, "".join(f"{text.decode()}\n" for text in texts))
 
     def _prove(
         self, roots: Mapping[str, Reveal], samples: Mapping[str, Dataset]
