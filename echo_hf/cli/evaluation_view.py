@@ -213,11 +213,11 @@ def show_judging(console: Console, judged: JudgingResult) -> None:
         for outcome, count in sorted(answered.outcomes.items()):
             if outcome != Outcome.OK:
                 meaning = f"{count:,} {outcome}: {MEANINGS.get(outcome, '')}"
-                line = f"{answered.judge} {answered.rubric}: {meaning}"
+                line = f"{answered.judge} {answered.about}: {meaning}"
                 say(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
         if unusable := count_unusable(answered.outcomes):
             hint = f"{pluralize(unusable, 'answer')} cannot be used: --again asks anew"
-            say(console, f"{answered.judge} {answered.rubric}: {hint}", "yellow")
+            say(console, f"{answered.judge} {answered.about}: {hint}", "yellow")
     for split, decision in judged.decisions.items():
         say(console, f"{split}: {decision.summary}")
         if decision.undecided:
@@ -276,7 +276,7 @@ def make_answer_table(answered: Sequence[JudgeRows]) -> Table:
         counts = (ok, others, fill.calls, usage.prompt + usage.completion)
         cached = percent(usage.cached / usage.prompt) if usage.prompt else NOTHING
         figures = (*(f"{count:,}" for count in counts), cached, format_rounded(fill.cost_usd, 2))
-        rows.append((Text(answers.judge, "bold"), answers.rubric, *figures))
+        rows.append((Text(answers.judge, "bold"), answers.about, *figures))
     heads = ("judge", "about", "ok", "others", "calls", "tokens", "from cache", "$")
     columns = [
         column

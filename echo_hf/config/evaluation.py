@@ -430,6 +430,20 @@ class PluginModules(Section):
     plugins: Modules = ()
 
 
+class CarriedRelease(Section):
+    """An older release whose samples are asked about again.
+
+    Attributes:
+        release: The folder of a release or its run, or `ORGANISATION/NAME@TAG` on the Hub.
+        samples: How many of each of its benchmark splits are drawn at random.
+        seed: Seed of the draw; of two numbers of samples the larger has all of the smaller.
+    """
+
+    release: Annotated[Words, Field(min_length=1)]
+    samples: Annotated[StrictInt, Field(ge=1)] = 50
+    seed: Annotated[StrictInt, Field(ge=0)] = 0
+
+
 class EvaluationBase(Section):
     """The part of a config that evaluates systems on a benchmark.
 
@@ -449,6 +463,9 @@ class EvaluationBase(Section):
         anchors: A board whose Bradley-Terry strengths stay as they are, so that a system that joins
             moves no other: the `results.json` of a run, the folder of a release, or
             `ORGANISATION/NAME@TAG` on the Hub, with the same samples and judges; null for none.
+        carry: Older releases, samples of which are carried along: new systems draw them as well,
+            and today's judges rate old and new outputs side by side, so that systems of several
+            releases compare. They stand in no board, split or difference.
         runner: Where engines and systems compute, and stages are called.
         plugins: Modules of installed packages that register metrics, stages, platforms and more
             when they are imported; what packages declare as entry points is there without a name.
@@ -464,6 +481,7 @@ class EvaluationBase(Section):
     analysis: AnalysisOptions = AnalysisOptions()
     protocol: Literal["published", "corrected"] = "corrected"
     anchors: Words | None = None
+    carry: tuple[CarriedRelease, ...] = ()
     runner: RunnerOptions = RunnerOptions()
     plugins: Modules = ()
     rubrics: tuple[Rubric, ...] = ()
@@ -498,6 +516,12 @@ class EvaluationBase(Section):
     @classmethod
     def _check_names(cls, members: tuple[Any, ...]) -> Any:
         return check_distinct(members)
+
+    @field_validator("carry")
+    @classmethod
+    def _check_carried(cls, carried: tuple[CarriedRelease, ...]) -> tuple[CarriedRelease, ...]:
+        check_unequal(tuple(each.release for each in carried))
+        return carried
 
     def find_rubric(self, name: str, place: str = "") -> Rubric:
         """Return a rubric of this config, of echo-hf or of a plug-in."""

@@ -446,6 +446,16 @@ def _map_images(value: Any, change: Callable[[Any], Any]) -> Any:
     return None if value is None else change(value)
 
 
+def store_row_images(row: Mapping[str, Any], table: Table, images: ImageStore) -> dict[str, Any]:
+    """Return a released row with digests in place of its images, which are stored."""
+    name = next(iter(row.values()))
+
+    def store(image: Any) -> str:
+        return images.put(read_embedded(image, name))
+
+    return {**row, **{column: _map_images(row[column], store) for column in table.images}}
+
+
 def _embed_image(digest: str, store: ImageStore) -> dict[str, Any]:
     data = store.open(digest)
     image_format = detect_format(data)

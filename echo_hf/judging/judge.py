@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import reduce
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 import pyarrow as pa
 from datasets import Dataset
@@ -113,6 +113,21 @@ def read_outputs_to_rate(run: EvaluationRun, limit: int | None = None) -> Output
     return rate.select_outputs(run.read_outputs(), run.read_tasks(), limit)
 
 
+class PartToRate(NamedTuple):
+    """A part of a run, and the outputs in it that judges are asked about."""
+
+    run: EvaluationRun
+    outputs: OutputsToRate
+    sent: SentImages
+
+
+def read_parts_to_rate(run: EvaluationRun, limit: int | None = None) -> list[PartToRate]:
+    return [
+        PartToRate(part, read_outputs_to_rate(part, limit), SentImages(part.folder.images))
+        for part in run.parts
+    ]
+
+
 def rating_questions(
     config: EvaluationBase,
     judges: Sequence[JudgeConfig],
@@ -120,8 +135,12 @@ def rating_questions(
     to_rate: OutputsToRate,
     applicability: pa.Table | None,
     sent: SentImages,
+    parts: Sequence[PartToRate] = (),
 ) -> Iterator[JudgeTask]:
-    """Build a question for each judge and each of its rubrics, in the order of the config."""
+    """Build a question for each judge and each of its rubrics, in the order of the config.
+
+    Of each judge first those about the run, then those about its parts.
+    """
     for judge in judges:
         for name in judge.rubrics:
             if rubrics is not None and name not in rubrics:
@@ -129,6 +148,15 @@ def rating_questions(
             rubric = find_rubric(config, judge, name)
             rows = to_rate.build_rows(judge, rate.make_task_filter(judge, rubric, applicability))
             yield rating_question(judge, rubric, config.protocol, rows, sent)
+        for part in parts:
+            asked = judge.rubrics if rubrics is None else rubrics
+            own = part.run.rubrics
+            asked = [name for name in asked if own is None or name in own]
+            fits, _ = part.run.read_applicability()
+            questions = rating_questions(config, [judge], asked, part.outputs, fits, part.sent)
+            names = frozenset(task.sample_id for task in part.outputs.tasks)
+            for question in questions:
+                yield replace(question, run_part=part.run, samples=names)
 
 
 def find_rubric(config: EvaluationBase, judge: JudgeConfig, name: str) -> Rubric:
@@ -202,7 +230,8 @@ def judge(
 
     def build_questions(_: SentImages) -> Iterator[JudgeTask]:
         fits, _from = run.read_applicability()
-        return rating_questions(config, chosen, selected, outputs, fits, sent)
+        parts = [] if limits.get("tries") else read_parts_to_rate(run, limit)
+        return rating_questions(config, chosen, selected, outputs, fits, sent, parts)
 
     result = run_judges(run, engines, build_questions, write, outputs, **limits)
     rating_judges = [judge for judge in chosen if OVERALL in judge.rubrics]
@@ -306,8 +335,7 @@ def run_judges(
             plans = tuple(map(session.plan, questions))
             return JudgingResult(None, plans, left_out=outputs.left_out)
         samples = {task.sample_id for task in outputs.tasks}
-        write_rows = partial(write, folder.root)
-        return ask_judges(session, questions, outputs.left_out, write_rows, samples)
+        return ask_judges(session, questions, outputs.left_out, write, samples)
 
 
 def win_rate_half_width(systems: int, samples: int, voted: int) -> float | None:

@@ -6,7 +6,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -46,6 +46,7 @@ from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.pipeline.trial import Trial, send_trial, take_requests
 from echo_hf.reasons import Reason
 from echo_hf.scores.sequential import Decisions
+from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table, arrow_rows
 
@@ -62,10 +63,16 @@ class JudgeTask:
     rows: Dataset
     part: str = ""  # which part of the rows, where they are asked about in rounds
     whole: Dataset | None = None  # all rows, where `rows` is a part
+    run_part: EvaluationRun | None = None  # whose samples they are, if not the run's own
+    samples: frozenset[str] = frozenset()  # of that part, asked about
+
+    @property
+    def about(self) -> str:
+        return f"{self.rubric} {self.run_part.part}" if self.run_part else self.rubric
 
     @property
     def label(self) -> str:
-        return " ".join(filter(None, (self.judge, self.rubric, self.part)))
+        return " ".join(filter(None, (self.judge, self.about, self.part)))
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ class AskPlan:
     """A plan of the calls that a question to a judge takes, with their cost."""
 
     judge: str
-    rubric: str
+    rubric: str  # with the part of the run, where there is one
     plan: RequestPlan
     expected: ExpectedCost
 
@@ -98,6 +105,7 @@ class JudgeRows:
     fill: FillStats
     stopped: str | None
     unpriced: bool = False  # calls were made, and their price is not known
+    about: str = ""  # the rubric, with the part of the run where there is one
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,22 @@ class JudgingSession:
     runner: Runner = LOCAL
     again: bool = False  # ask also where a stored answer cannot be used
     keep_going: bool = False  # even where no answer can be used
+    # What plans have counted, and the stores of parts that share none.
+    _planned: dict[Path, set[bytes]] = field(default_factory=dict)
+    _stores: dict[Path, Store] = field(default_factory=dict)
+
+    def close(self) -> None:
+        for store in (self.store, *self._stores.values()):
+            store.close()
+
+    def find_store(self, question: JudgeTask) -> Store:
+        """Return the store of a question's answers: the run's, or that of its part."""
+        part = question.run_part
+        if part is None or part.folder.answers == self.folder.answers:
+            return self.store
+        if part.folder.answers not in self._stores:
+            self._stores[part.folder.answers] = part.folder.open_store()
+        return self._stores[part.folder.answers]
 
     def engine(self, judge: str) -> Engine:
         """Return the engine of a judge; the model of the previous one is freed first."""
@@ -168,10 +192,14 @@ class JudgingSession:
         except MissingExtraError as error:  # it costs the same, and may be installed later
             self.watch.report_notice(f"judge {question.judge!r}: {error}")
             engine = MissingEngine(self.engines.use(question.judge))
-        stage, rows = question.stage, question.rows
-        request_plan = plan_requests(stage, rows, engine, self.store, again=self.again)
+        stage, rows, store = question.stage, question.rows, self.find_store(question)
+        planned = self._planned.setdefault(store.path, set())
+        # Of equal requests in the run and a part one is asked.
+        handled = planned if question.run_part else set[bytes]()
+        request_plan = plan_requests(stage, rows, engine, store, again=self.again, handled=handled)
+        planned |= handled
         expected = estimate_calls(engine, request_plan)
-        return AskPlan(question.judge, question.rubric, request_plan, expected)
+        return AskPlan(question.judge, question.about, request_plan, expected)
 
     def prepare_judges(self, judges: Iterable[str]) -> None:
         """Check that all judges can be asked, before anything is spent."""
@@ -187,7 +215,8 @@ class JudgingSession:
     def read_stored(self, question: JudgeTask) -> StageResult:
         """Read the stored answers to a question; nothing is sent."""
         stage, engine = question.stage, self.engine(question.judge)
-        return run_stage(stage, question.rows, engine=engine, store=self.store, offline=True)
+        store = self.find_store(question)
+        return run_stage(stage, question.rows, engine=engine, store=store, offline=True)
 
     def ask(self, question: JudgeTask) -> JudgeRows:
         """Ask a judge what is not stored, and read all answers."""
@@ -199,7 +228,8 @@ class JudgingSession:
         """Ask what is not stored; return all answers, and why asking stopped if it did."""
         engine, label = self.engine(question.judge), question.label
         stage, rows, filled, stopped = question.stage, question.rows, FillStats(), None
-        request_plan = plan_requests(stage, rows, engine, self.store, again=self.again)
+        store = self.find_store(question)
+        request_plan = plan_requests(stage, rows, engine, store, again=self.again)
         logger.info("judge %s: %d calls to make", label, request_plan.calls, extra=ALREADY_REPORTED)
         self.watch.report_start(label, request_plan.calls, "" if question.part else request_plan)
 
@@ -216,7 +246,7 @@ class JudgingSession:
         options: Any = {"again": self.again, "keep_going": self.keep_going, "whole": question.whole}
         options |= {"progress": progress, "enough": enough}
         try:
-            filled = fill(stage, rows, engine, self.store, **options)
+            filled = fill(stage, rows, engine, store, **options)
         except UnusableAnswersError as error:  # another judge would not help
             raise UnusableAnswersError(f"{label}: {error}") from None
         except EngineError as error:
@@ -233,7 +263,7 @@ class JudgingSession:
         self, question: JudgeTask, rows: pa.Table, filled: FillStats, stopped: str | None
     ) -> JudgeRows:
         engine = self.engine(question.judge)
-        answers = as_source(engine, self.store)
+        answers = as_source(engine, self.find_store(question))
         outcomes = rows.select(["sample_id", "outcome"])
         if "metric" in rows.column_names:  # several rows are of one answer
             outcomes = outcomes.group_by(outcomes.column_names).aggregate([])
@@ -246,6 +276,7 @@ class JudgingSession:
             filled,
             stopped,
             unpriced=bool(filled.calls) and filled.cost_usd is None and None in find_prices(engine),
+            about=question.about,
         )
 
 
@@ -286,10 +317,12 @@ def open_session(
         lock,
         stage_runner,
         RunEngines(engines, stage_runner.place_engine) as run_engines,
-        closing(folder.open_store() if store is None else store) as answer_store,
+        ExitStack() as stack,
     ):
         options: Any = {"runner": stage_runner, "again": again, "keep_going": keep_going}
-        session = JudgingSession(folder, run_engines, answer_store, watch, budget_usd, **options)
+        answers = folder.open_store() if store is None else store
+        session = JudgingSession(folder, run_engines, answers, watch, budget_usd, **options)
+        stack.callback(session.close)
         for judge in engines:  # errors of any judge are found before the first is asked
             with suppress(MissingExtraError):  # a plan does without; asking checks it again
                 session.engine(judge)
@@ -300,7 +333,7 @@ def ask_judges(
     session: JudgingSession,
     questions: Sequence[JudgeTask],
     left_out: Mapping[Reason, int],
-    write: Callable[[JudgeRows, Collection[str]], Path],
+    write: Callable[[Path, JudgeRows, Collection[str]], Path],
     samples: Collection[str],
 ) -> JudgingResult:
     """Ask all questions, and write down the answers to each as soon as it is done."""
@@ -308,7 +341,10 @@ def ask_judges(
     path, judged = None, list[JudgeRows]()
     for question in questions:
         judged.append(session.ask(question))
-        path = write(judged[-1], samples)
+        if part := question.run_part:
+            write(part.folder.root, judged[-1], question.samples)
+        else:
+            path = write(session.folder.root, judged[-1], samples)
     return build_result(session, path, judged, left_out)
 
 

@@ -189,12 +189,21 @@ def fill(
 
 
 def plan_requests(
-    stage: ModelStage, dataset: Dataset, engine: Engine, store: Store, *, again: bool = False
+    stage: ModelStage,
+    dataset: Dataset,
+    engine: Engine,
+    store: Store,
+    *,
+    again: bool = False,
+    handled: set[bytes] | None = None,
 ) -> RequestPlan:
-    """Count what `fill` would ask, in a pass over the rows that calls no model."""
+    """Count what `fill` would ask, in a pass over the rows that calls no model.
+
+    Of several plans with one set of `handled` requests each request is counted in the first.
+    """
     price = getattr(engine, "usd_per_million_prompt_tokens", None)
     planned, signature = RequestPlan(usd_per_million_prompt_tokens=price), engine.signature()
-    handled: set[bytes] = set()
+    handled = set() if handled is None else handled
     for requests in iterate_segments(stage.answered_by(as_source(engine, store)), dataset):
         keys = compute_request_keys(signature, requests)
         fresh = {k: r for r, k in zip(requests, keys, strict=True) if k not in handled}

@@ -56,15 +56,21 @@ class StageRecord:
 
 
 class RunFolder:
-    """The folder of a run and the paths in it."""
+    """The folder of a run and the paths in it.
 
-    def __init__(self, root: Path) -> None:
+    A part of a run has a folder of its own; images, answers and cache are
+    those of `shared`, if given.
+    """
+
+    def __init__(self, root: Path, shared: RunFolder | None = None) -> None:
         self.root, self.images = root, ImageStore(root / "pictures")
         self.cache = root / "cache"  # memory-mapped copies of the results; safe to delete
         self.release = root / "release"
         self.previous = root / "previous"  # the release whose place the one there now took
         self.responses = root / "responses.parquet"  # the answers that the release carries
         self.answers = root / "answers.sqlite"
+        if shared is not None:
+            self.images, self.answers, self.cache = shared.images, shared.answers, shared.cache
 
     def open_store(self) -> Store:
         return Store(self.answers)

@@ -21,12 +21,14 @@ from echo_hf.engines.planner import ExpectedCost
 from echo_hf.errors import GenerationError, JudgeError
 from echo_hf.judging.judge import (
     APPLICABILITY,
+    PartToRate,
     SentImages,
     applicability_questions,
     choose_judges,
     engines_of,
     rating_questions,
     read_outputs_to_rate,
+    read_parts_to_rate,
 )
 from echo_hf.judging.rate import OutputsToRate, select_outputs
 from echo_hf.judging.score import Scores, score
@@ -46,7 +48,6 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import count_unusable
 from echo_hf.report.report import report
 from echo_hf.scores.win_rate import make_board
-from echo_hf.systems.benchmark import BenchmarkTasks
 from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.generate import GenerationSummary, generate_outputs
 from echo_hf.systems.run_tables import read_table
@@ -214,7 +215,7 @@ def evaluate_systems(
 def _describe_failures(table: JudgeRows) -> str:
     outcomes = sorted(table.outcomes.items())
     counts = ", ".join(f"{count:,} {name}" for name, count in outcomes if name != Outcome.OK)
-    message = f"{table.judge}, {table.rubric}: {counts}, of {sum(table.outcomes.values()):,}"
+    message = f"{table.judge}, {table.about}: {counts}, of {sum(table.outcomes.values()):,}"
     if retried := count_unusable(table.outcomes):
         message += f"; --again asks for {retried:,} of them anew"
     return message
@@ -241,18 +242,27 @@ def _plan_work(
     planned = []
     for plan in summary.plans:
         figures = len(plan.todo), plan.stored, plan.expected, stand_ins.get(plan.system)
-        planned.append(PlannedWork(plan.system, "images", *figures))
+        about = f"images {plan.part}".strip()
+        planned.append(PlannedWork(plan.system, about, *figures))
     if not (engines := _map_engines(config, judges)):
         return tuple(planned)
     stand_ins = {judge.name: judge.answered_by.in_place_of for judge in judges}
-    to_rate = _add_pending(folder, run.read_tasks(), summary, limit)
+    to_rate = _add_pending(run, summary, limit)
     digests = [_pending_digest(plan.system) for plan in summary.plans]
     pending = {digest: ImageRef(digest) for digest in digests}
-    sent = SentImages(folder.images, {size: dict(pending) for size in get_args(ImageSize)})
+
+    def prepare_images(place: RunFolder) -> SentImages:
+        return SentImages(place.images, {size: dict(pending) for size in get_args(ImageSize)})
+
+    sent = prepare_images(folder)
+    parts = [
+        PartToRate(part, _add_pending(part, summary, limit), prepare_images(part.folder))
+        for part in run.parts
+    ]
     applicability, _ = run.read_applicability()
     questions = chain(
         applicability_questions(config, to_rate.tasks, sent),
-        rating_questions(config, judges, None, to_rate, applicability, sent),
+        rating_questions(config, judges, None, to_rate, applicability, sent, parts),
     )
     has_pending = any(plan.todo for plan in summary.plans)
     with open_session(folder, engines, budget_usd, watch, again=again) as session:
@@ -272,14 +282,15 @@ def _pending_digest(system: str) -> str:
 
 
 def _add_pending(
-    folder: RunFolder, tasks: BenchmarkTasks, summary: GenerationSummary, limit: int | None
+    run: EvaluationRun, summary: GenerationSummary, limit: int | None
 ) -> OutputsToRate:
-    """Add the outputs that are still to be drawn, with pending digests."""
-    todo = {(task.sample_id, plan.system) for plan in summary.plans for task in plan.todo}
-    table = read_table(folder.root, OUTPUTS)
+    """Add the outputs that are still to be drawn in a run or a part, with pending digests."""
+    plans = [plan for plan in summary.plans if plan.part == run.part]
+    todo = {(task.sample_id, plan.system) for plan in plans for task in plan.todo}
+    table = read_table(run.place.root, OUTPUTS)
     existing = (OUTPUTS.make_empty() if table is None else table).to_pylist()
     kept = [row for row in existing if (row["sample_id"], row["system"]) not in todo]
-    to_rate = select_outputs(pa.Table.from_pylist(kept, OUTPUTS.schema), tasks, limit)
+    to_rate = select_outputs(pa.Table.from_pylist(kept, OUTPUTS.schema), run.read_tasks(), limit)
     outputs = {name: list(rows) for name, rows in to_rate.outputs.items()}
     for sample_id, system in sorted(todo):
         output = {"system": system, "image": _pending_digest(system)}
@@ -291,21 +302,21 @@ def _run_judges(
     session: JudgingSession, run: EvaluationRun, judges: Sequence[JudgeConfig], limit: int | None
 ) -> Iterator[JudgingResult | JudgeError]:
     """Ask which metrics fit, then have judges rate: only then is known which samples have text."""
-    config, folder = run.asked_config, session.folder
-    to_rate, sent = read_outputs_to_rate(run, limit), SentImages(folder.images)
+    config, sent = run.asked_config, SentImages(session.folder.images)
+    to_rate = read_outputs_to_rate(run, limit)
     samples = {task.sample_id for task in to_rate.tasks}
 
     def build_ratings() -> Iterator[JudgeTask]:
         applicability, _ = run.read_applicability()
-        return rating_questions(config, judges, None, to_rate, applicability, sent)
+        parts = read_parts_to_rate(run, limit)
+        return rating_questions(config, judges, None, to_rate, applicability, sent, parts)
 
     for build_questions, write in (
         (partial(applicability_questions, config, to_rate.tasks, sent), write_applicability),
         (build_ratings, write_ratings),
     ):
         try:
-            write_rows = partial(write, folder.root)
-            yield ask_judges(session, [*build_questions()], {}, write_rows, samples)
+            yield ask_judges(session, [*build_questions()], {}, write, samples)
         except JudgeError as error:  # the other judges were asked, and their answers are written
             yield error
 

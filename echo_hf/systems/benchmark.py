@@ -82,6 +82,11 @@ class Benchmark:
         default_factory=dict, kw_only=True, repr=False, compare=False
     )
 
+    @property
+    def label(self) -> str:
+        """The tag of a revision on the Hub, or the name of a release in a folder."""
+        return self._place[1] or self.read_manifest().name
+
     def identity(self) -> dict[str, Any]:
         """Return what identifies this benchmark, without the path of a folder."""
         on_hub = None if Path(self.reference).exists() else self.reference
@@ -223,15 +228,14 @@ def load_evaluation(config: EvaluationBase | Path | str) -> EvaluationBase:
         )
     if not isinstance(settings, dict) or BENCHMARK not in settings:
         build_config = resolve_paths(parse_config(settings, str(path)), folder)
-        placed = {"anchors": _resolve_reference(build_config, "anchors", folder)}
+        placed = _resolve_references(build_config, folder)
         return build_config.model_copy(update=placed).read_from(path)
     try:
         read = EvaluationConfig.model_validate(settings)
     except ValidationError as error:
         raise ConfigError(first_error(error, str(path), EvaluationConfig)) from None
-    update: dict[str, Any] = {
-        key: _resolve_reference(read, key, folder) for key in (BENCHMARK, "anchors")
-    }
+    update = _resolve_references(read, folder)
+    update[BENCHMARK] = _resolve_reference(read.benchmark, BENCHMARK, folder)
     update["metrics"] = read.metrics.resolve_paths(folder)
     update["analysis"] = read.analysis.resolve_paths(folder)
     return read.model_copy(update=update).read_from(path)
@@ -245,18 +249,27 @@ def find_release_folder(place: Path | str) -> Path:
     return Path(place)
 
 
-def _resolve_reference(config: EvaluationBase, key: str, folder: Path) -> str | None:
+def _resolve_references(config: EvaluationBase, folder: Path) -> dict[str, Any]:
+    """Resolve the references to other releases that both kinds of config have."""
+    carried = (
+        each.model_copy(
+            update={"release": _resolve_reference(each.release, f"carry.{number}.release", folder)}
+        )
+        for number, each in enumerate(config.carry)
+    )
+    anchors = config.anchors and _resolve_reference(config.anchors, "anchors", folder)
+    return {"anchors": anchors, "carry": tuple(carried)}
+
+
+def _resolve_reference(reference: str, key: str, folder: Path) -> str:
     """Return the path of a file or folder beside the config, or else a name on the Hub."""
-    reference: str | None = getattr(config, key)
-    if reference is None:
-        return None
     if (folder / reference).exists():
         return str(folder / reference)
     if not ON_HUB.fullmatch(reference):
         reason = next(find_secrets({key: reference}), None) or f"{key} is {format_value(reference)}"
         raise ConfigError(
             f"{reason}: there is no such folder next to the config, and it is not a name on the "
-            f"Hub: expected {'' if key == BENCHMARK else 'a results.json, '}the folder of a "
+            f"Hub: expected {'a results.json, ' if key == 'anchors' else ''}the folder of a "
             "release, or ORGANISATION/NAME@TAG"
         )
     return reference

@@ -14,6 +14,7 @@ from weakref import finalize
 import pyarrow as pa
 
 from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
+from echo_hf.config.rubrics import OVERALL
 from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
@@ -25,6 +26,7 @@ from echo_hf.systems.benchmark import (
     load_evaluation,
     read_states,
 )
+from echo_hf.systems.carried import open_carried
 from echo_hf.systems.checks import Check, add_checks, read_checks, read_own_checks
 from echo_hf.systems.run_tables import (
     SCORED_TABLES,
@@ -46,6 +48,11 @@ class EvaluationRun:
     Args:
         config: What systems, judges and benchmark are.
         folder: The folder of the run.
+        part: Names a part of a run, which has samples of its own, in plans and notices.
+        carried_from: Tag or name of the release that the part's samples are carried along from;
+            null for others.
+        notices: What `generate` says of a part.
+        rubrics: Rubrics that judges are asked for at most; null for all of theirs.
 
     Examples:
         Generate, judge and score without opening the benchmark three times:
@@ -58,9 +65,21 @@ class EvaluationRun:
         >>> score(run).path  # doctest: +SKIP
     """
 
-    def __init__(self, config: EvaluationBase, folder: RunFolder) -> None:
+    def __init__(
+        self,
+        config: EvaluationBase,
+        folder: RunFolder,
+        *,
+        part: str = "",
+        carried_from: str | None = None,
+        notices: tuple[str, ...] = (),
+        rubrics: tuple[str, ...] | None = None,
+    ) -> None:
         self.config, self.folder = config, folder
+        self.part, self.carried_from = part, carried_from
+        self.notices, self.rubrics = notices, rubrics
         self._tables: tuple[FileStates, RunTables] | None = None
+        self._parts: tuple[Path, tuple[EvaluationRun, ...]] | None = None
         self._origin: EvaluationRun | None = None  # keeps its folder aside
 
     @classmethod
@@ -97,12 +116,15 @@ class EvaluationRun:
         _ = run.benchmark  # is shared
         other = copy.copy(run)
         other.config, other._origin = run.config.model_copy(update={"protocol": protocol}), run
+        other._parts = None
         return other
 
     @cached_property
     def benchmark(self) -> Benchmark:
         """The benchmark that the config names, or the release that was built in the folder."""
         root, release = self.folder.root, self.folder.release
+        if self.part:
+            return Benchmark(str(release), cache=self.folder.cache)
         if isinstance(self.config, EvaluationConfig):
             if (root / "stages").exists():
                 raise RunError(
@@ -130,12 +152,40 @@ class EvaluationRun:
 
     def prepare(self) -> RunFolder:
         """Make the folder, and keep the config in it unless a build did."""
-        if isinstance(self.config, EvaluationConfig):
+        if isinstance(self.config, EvaluationConfig) and not self.part:
             benchmark = self.benchmark  # refused before the folder is made
             self.folder.root.mkdir(parents=True, exist_ok=True)
             self.benchmark = replace(benchmark, cache=self.folder.cache)
             self.folder.save_config(self.config)
         return self.folder
+
+    @property
+    def parts(self) -> tuple[EvaluationRun, ...]:
+        """The runs beside this one, over samples in folders of their own.
+
+        They are the older releases that the config carries along, whose samples are drawn here
+        when they are first asked for.
+        """
+        if self.part or not self.config.carry:
+            return ()
+        place = self.place
+        if self._parts is None or self._parts[0] != place.root:
+            carried = open_carried(place, self.config, self.benchmark)
+            self._parts = (
+                place.root,
+                tuple(
+                    EvaluationRun(
+                        self.config,
+                        each.folder,
+                        part=each.name,
+                        carried_from=each.draw.release,
+                        notices=each.notices,
+                        rubrics=(OVERALL,),
+                    )
+                    for each in carried
+                ),
+            )
+        return self._parts[1]
 
     def read_tasks(self, limit: int | None = None) -> BenchmarkTasks:
         """Read the tasks of the benchmark, the first `limit` samples of each split if it is given.

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,9 @@ from echo_hf.systems.registry import (
     iterate_mappings,
     make_system,
 )
+from echo_hf.systems.run_tables import read_table
 from echo_hf.systems.runner import GenerationPlan, SystemRun
-from echo_hf.tables import Outcome
+from echo_hf.tables import OUTPUTS, Outcome
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ def generate_outputs(
             names = [settings.name for settings, _ in chosen]
             stack.enter_context(lock_systems(folder.root, names))
             run.prepare().log_entry()
+            for part in run.parts:
+                stack.enter_context(lock_systems(part.folder.root, names))
             runner = stack.enter_context(make_runner(config.runner, folder.root, watch))
             for _, system in chosen:
                 # Only local models can work at other places, where the runner has some.
@@ -101,12 +105,22 @@ def generate_outputs(
                 if work_at is not None and (places := runner.make_workers()) is not None:
                     work_at(places)
         tasks = run.read_tasks(limit)
-        works = list[SystemRun]()
+        beside = [(part, part.read_tasks(limit)) for part in run.parts]
+        groups = list[list[SystemRun]]()
         for settings, system in chosen:
             try:
-                works.append(SystemRun(settings, system, folder, tasks.tasks, retry=again))
+                group = [SystemRun(settings, system, folder, tasks.tasks, retry=again)]
+                for part, others in beside:
+                    kept = read_table(part.folder.root, OUTPUTS)
+                    options: dict[str, Any] = {"retry": again, "main": group[0], "kept": kept}
+                    own = SystemRun(
+                        settings, system, part.folder, others.tasks, part=part.part, **options
+                    )
+                    group.append(own)
+                groups.append(group)
             except GenerationError as error:  # its files cannot be read; the others go on
                 missing[settings.name] = str(error)
+        works = [work for group in groups for work in group]
         for work in works:
             is_unknown = work.plan.cost_usd is None and get_price(work.config) is None
             if budget_usd is not None and is_unknown and work.plan.todo:
@@ -120,19 +134,28 @@ def generate_outputs(
             if settings.name in missing:  # its price is known before its packages are installed
                 expected = estimate_cost(settings, tasks.tasks)
                 plans.append(GenerationPlan(settings.name, tasks.tasks, 0, 0, expected))
+                for part, others in beside:
+                    expected = estimate_cost(settings, others.tasks)
+                    values = (settings.name, others.tasks, 0, 0, expected)
+                    plans.append(GenerationPlan(*values, part=part.part))
         for plan in plans:
-            watch.report_start(plan.system, len(plan.todo), plan)
-        for reason, count in sorted(tasks.left_out.items()):
-            watch.report_notice(f"{count:,} samples left out, {reason}: {reason.meaning}")
+            watch.report_start(plan.label, len(plan.todo), plan)
+        for part_run, found in ((run, tasks), *beside):
+            place = f" ({part_run.part})" if part_run.part else ""
+            for reason, count in sorted(found.left_out.items()):
+                notice = f"{count:,} samples left out{place}, {reason}: {reason.meaning}"
+                watch.report_notice(notice)
+            for notice in part_run.notices:
+                watch.report_notice(notice)
         for name in missing:
             watch.report_notice(f"{name} was stopped")
         if not dry_run:
-            _run_systems(works, folder.root, budget_usd, watch)
+            _run_systems(groups, run, budget_usd, watch)
     stopped = [f"{reason}; its {len(tasks.tasks):,} tasks wait" for reason in missing.values()]
-    stopped += [work.stopped for work in works if work.stopped]
+    stopped += dict.fromkeys(work.stopped for work in works if work.stopped)
     costs = [work.cost_usd for work in works if work.cost_usd is not None]
     outcomes = dict[str, Mapping[Outcome, int]]()
-    for work in () if dry_run else works:
+    for work, *_ in () if dry_run else groups:
         entries = (work.journal.entries.get(task.sample_id) for task in tasks.tasks)
         current = [entry for entry in entries if entry and entry.signature == work.journal.current]
         outcomes[work.config.name] = Counter(entry.outcome for entry in current)
@@ -170,17 +193,35 @@ def _make_systems(
 
 
 def _run_systems(
-    works: Sequence[SystemRun], root: Path, budget_usd: float | None, watch: ProgressListener
+    groups: Sequence[Sequence[SystemRun]],
+    run: EvaluationRun,
+    budget_usd: float | None,
+    watch: ProgressListener,
 ) -> None:
-    build_outputs_table(root)  # a damaged table is found before anything is spent
-    retirements = [work.preflight() for work in works]
+    """Run each system over the run and its parts, loaded once."""
+    root = run.folder.root
+    places = [root, *(part.folder.root for part in run.parts)]
+    for place in places:
+        build_outputs_table(place)  # a damaged table is found before anything is spent
+    asking = [next((work for work in group if work.plan.todo), group[0]) for group in groups]
+    retirements = [work.preflight() for work in asking]
     try:
-        for work, retired in zip(works, retirements, strict=True):
-            work.run(retired, budget_usd, watch)
-            if budget_usd is not None:
-                budget_usd -= work.cost_usd or 0.0
+        for group, asked, retired in zip(groups, asking, retirements, strict=True):
+            group[0].stopped = asked.stopped
+            try:
+                with ExitStack() as stack:
+                    load = cache(partial(stack.enter_context, group[0].system))
+                    for work in group:
+                        if work is not group[0] and group[0].stopped:
+                            break  # as it has stopped already
+                        work.run(retired, budget_usd, watch, load)
+                        if budget_usd is not None:
+                            budget_usd -= work.cost_usd or 0.0
+            except EchoError as error:  # when the system was closed; the other systems go on
+                group[0].stopped = str(error)
     finally:
-        write_outputs(root)
+        for place in places:
+            write_outputs(place)
         for system, counts in count_untabled(root).items():
             for reason, count in counts.items():
                 text = f"{count:,} outputs not in the table, {reason}: {reason.meaning}"

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any, ClassVar
@@ -21,6 +21,7 @@ from echo_hf._infra.parquet import read_parquet
 from echo_hf.config.checks import ANSWERED_BY
 from echo_hf.engines.base import Usage
 from echo_hf.errors import RunError
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import signature_digest
 from echo_hf.reasons import Reason
 from echo_hf.systems.base import OutcomeStage
@@ -191,6 +192,27 @@ def _read_rows(path: Path) -> Iterator[tuple[bytes, JournalEntry | SignatureRow]
             f"{str(path)!r}, line {number}, is not an output that this version wrote ({problem}): "
             "remove the line to have it drawn again"
         )
+
+
+def restore_entries(
+    outputs: pa.Table, system: str, signature: str, images: ImageStore
+) -> Iterator[JournalEntry]:
+    """Yield the entries of a system's outputs in a table that are under these settings."""
+    names = {field.name for field in fields(JournalEntry)} & OUTPUTS.columns.keys()
+    for row in outputs.filter(pc.equal(outputs["system"], system)).to_pylist():
+        try:
+            known = json.loads(row["provenance"])
+            if known["signature"] != signature:
+                continue
+            usage = {name.removesuffix("_tokens"): n for name, n in (row["usage"] or {}).items()}
+            stated = {name: known[name] for name in ("split", "attempts", "at", "details")}
+            digest = row["image"]
+            entry = {name: row[name] for name in names} | stated | {"signature": signature}
+            entry["usage"] = usage or None
+            entry["image_bytes"] = digest and images.path(digest).stat().st_size
+            yield ENTRY_ADAPTER.validate_python(entry)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            continue  # not a row that a journal gave: it is drawn
 
 
 def hash_signature(signature: Mapping[str, Any]) -> str:

@@ -6,14 +6,16 @@ import json
 import logging
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from threading import Event
 from typing import Any
 
+import pyarrow as pa
 from tenacity import sleep_using_event
 
 from echo_hf._infra.rate_limit import RateLimiter
@@ -38,7 +40,14 @@ from echo_hf.systems.base import (
     may_be_supported,
     remove_secrets,
 )
-from echo_hf.systems.journal import SETTLED, UNUSABLE, Journal, JournalEntry, hash_signature
+from echo_hf.systems.journal import (
+    SETTLED,
+    UNUSABLE,
+    Journal,
+    JournalEntry,
+    hash_signature,
+    restore_entries,
+)
 from echo_hf.systems.registry import estimate_cost
 from echo_hf.tables import Outcome
 
@@ -61,6 +70,11 @@ class GenerationPlan:
     stored: int
     stale: int
     expected: ExpectedCost
+    part: str = ""  # of the run
+
+    @property
+    def label(self) -> str:
+        return f"{self.system} ({self.part})" if self.part else self.system
 
     @property
     def cost_usd(self) -> float | None:
@@ -144,12 +158,18 @@ class SystemRun:
         tasks: Sequence[Task],
         *,
         retry: bool = False,
+        main: SystemRun | None = None,
+        part: str = "",
+        kept: pa.Table | None = None,
     ) -> None:
+        """Plan a system's work; in a part of a run its outputs of `main` and kept ones count."""
         self.config, self.system, self.images = config, system, folder.images
         self.journal = Journal(folder.root, config.name)
+        self.main, self.part, self._tasks = main, part, tasks
+        self._kept = () if kept is None else tuple(self._restore(kept))
         self.concurrency = config.limits.concurrency or system.concurrency
         self.plan = self._plan_tasks(tasks, hash_signature(system.signature()), retry=retry)
-        self.stats = GenerationStats(config.name)
+        self.stats = GenerationStats(self.plan.label)
         self.watch: ProgressListener = NullProgress()
         self.stopped: str | None = None
         self.cost_usd: float | None = None
@@ -161,8 +181,12 @@ class SystemRun:
         self, tasks: Sequence[Task], signature: str, *, retry: bool = False
     ) -> GenerationPlan:
         """Plan the tasks that are left; those that failed before come last."""
-        config, entries = self.config, self.journal.entries
+        config, entries = self.config, {**self.journal.entries}
+        entries |= {entry.sample_id: entry for entry in self._kept}
         todo, failed, stale = list[Task](), list[Task](), 0
+        shared = set[tuple[str, str]]()
+        if self.main is not None:
+            shared = {(task.sample_id, task.sample_digest) for task in self.main._tasks}
         for task in tasks:
             # A result under other settings or of another digest is stale, and drawn again.
             has_failed, entry = False, entries.get(task.sample_id)
@@ -175,6 +199,8 @@ class SystemRun:
                 stale += entry.outcome in SETTLED
                 is_same = is_same and entry.sample_digest == task.sample_digest
                 has_failed = is_same and entry.outcome == Outcome.FAILED
+            if (task.sample_id, task.sample_digest) in shared:
+                continue
             if has_failed:
                 failed.append(task)
             else:
@@ -186,7 +212,35 @@ class SystemRun:
             stored=len(tasks) - len(todo) - len(failed),
             stale=stale,
             expected=self._estimate((*todo, *failed), current),
+            part=self.part,
         )
+
+    def _restore(self, kept: pa.Table) -> Iterator[JournalEntry]:
+        """Yield kept outputs under the present settings that the journal has none of."""
+        signature = hash_signature(self.system.signature())
+        for entry in restore_entries(kept, self.config.name, signature, self.images):
+            known = self.journal.entries.get(entry.sample_id)
+            if known is None or known.signature != signature:
+                yield entry
+
+    def _list_copies(self) -> list[JournalEntry]:
+        """List what a part takes over: kept outputs, and those of the same samples in the run."""
+        copies = {entry.sample_id: entry for entry in self._kept}
+        if self.main is None:
+            return [*copies.values()]
+        drawn, images = self.main.journal, self.images
+        for task in self._tasks:
+            entry = drawn.entries.get(task.sample_id)
+            if entry is None or entry.signature != drawn.current:
+                continue
+            own = copies.get(task.sample_id) or self.journal.entries.get(task.sample_id)
+            if own is not None and own.signature == entry.signature:
+                is_better = own.outcome in UNUSABLE and entry.outcome not in UNUSABLE
+                if is_settled(task, own, images) and not is_better:
+                    continue
+            if is_settled(task, entry, images):
+                copies[task.sample_id] = entry
+        return [*copies.values()]
 
     def _estimate(self, tasks: Sequence[Task], entries: Sequence[JournalEntry]) -> ExpectedCost:
         """Estimate what tasks take: by this run's measurements, or else by the list."""
@@ -229,20 +283,29 @@ class SystemRun:
         return None
 
     def run(
-        self, retired: Retired | None, budget_usd: float | None, watch: ProgressListener
+        self,
+        retired: Retired | None,
+        budget_usd: float | None,
+        watch: ProgressListener,
+        load: Callable[[], object] | None = None,
     ) -> None:
-        """Draw what is left to do, and report how it ended."""
+        """Draw what is left to do, and report how it ended; `load` keeps the system open after."""
         self.watch, self.stats.began = watch, time.monotonic()
+        copies = self._list_copies() if self.stopped is None else []
+        if self.part and not copies and (retired is not None or not self.plan.todo):
+            return  # what lies there from before stays
         if self.stopped is None:
-            if retired is None or self.journal.current is None:
+            if retired is None or self.journal.current is None or copies:
                 model = self.config.answered_by.model_dump()
                 settings, determinism = self.system.signature(), self.system.determinism
                 self._signature = self.journal.sign(settings, determinism, model)
             else:  # settings that draw nothing do not replace those of earlier outputs
                 self._signature = self.journal.current
+            for entry in copies:
+                self.journal.add(entry)
             if retired is None:
-                self._draw_all(budget_usd)
-            else:
+                self._draw_all(budget_usd, load)
+            elif not self.part:
                 self._retire(self.plan.todo, retired)
         if self.stats.entries:
             logger.info("system %s", self.stats, extra=ALREADY_REPORTED)
@@ -250,14 +313,14 @@ class SystemRun:
         for failure in self.stats.describe_failures():
             watch.report_notice(failure)
         if self.stopped:  # the final error says why
-            watch.report_notice(f"{self.config.name} was stopped")
+            watch.report_notice(f"{self.plan.label} was stopped")
 
-    def _draw_all(self, budget_usd: float | None) -> None:
+    def _draw_all(self, budget_usd: float | None, load: Callable[[], object] | None) -> None:
         """Draw within a budget; outputs from files cost nothing of it."""
         entries, is_free = self.stats.entries, self.config.usd_per_image == 0
         budget_usd = None if is_free else budget_usd
         try:
-            with self.system:
+            with self.system if load is None else nullcontext(load()):
                 self._draw(budget_usd)
         except EchoError as error:  # the other systems go on
             self.stopped = str(error)
@@ -412,7 +475,7 @@ class SystemRun:
         values = (self.config.name, entry.sample_id, entry.outcome, entry.code, entry.text)
         logger.debug("system %s: %s: %s, %s: %s", *values)
         self.stats.entries.append(entry)
-        self.watch.report_progress(self.config.name, len(self.stats.entries), self.stats)
+        self.watch.report_progress(self.plan.label, len(self.stats.entries), self.stats)
 
     def _count_failures(self, entry: JournalEntry) -> None:
         """Count failures in a row; raise an error after too many."""

@@ -25,7 +25,7 @@ LEAST: dict[str, Any] = {
     "engines": {"reader": {"kind": "rules"}},
 }
 TOP = (
-    "analysis, anchors, applicability, checks, engines, judges, metrics, name, paper, plugins, "
+    "analysis, anchors, applicability, carry, checks, engines, judges, metrics, name, paper, plugins, "
     "posts, protocol, release, rights, rubrics, runner, runs, schedule, shard, splits, stages, "
     "systems, target"
 )

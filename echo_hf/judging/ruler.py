@@ -1,0 +1,130 @@
+"""All systems of several releases on one scale (`echo-hf ruler`)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+from datasets import Dataset
+
+from echo_hf._infra.atomic import write_json
+from echo_hf.config.loading import Config
+from echo_hf.config.runs import is_run
+from echo_hf.curate.splits import BENCHMARKS
+from echo_hf.errors import ReleaseError, RunError
+from echo_hf.hub.ruler import RatedRelease, measure_splits, sort_by_age
+from echo_hf.hub.run_tables import released_models
+from echo_hf.judging.results import FigureModel, read_figures
+from echo_hf.scores.ruler import Ruler
+from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.evaluation_run import EvaluationRun
+from echo_hf.systems.run_tables import read_models, read_table
+from echo_hf.tables import CARRIED_RATINGS, RATINGS
+
+RULER_FILE = "ruler.json"
+
+
+class RulerRelease(FigureModel):
+    """A release on the scale, and the day on which the model came out that it is about."""
+
+    name: str
+    released: datetime.date | None = None
+
+
+class SavedRuler(FigureModel):
+    """One scale for each split, over releases from the oldest to the newest."""
+
+    releases: tuple[RulerRelease, ...]
+    splits: Mapping[str, Ruler]
+
+
+def read_ruler(root: Path) -> SavedRuler | None:
+    """Read the scale that a run's folder holds; null where there is none."""
+    return read_figures(root / RULER_FILE, SavedRuler, "ruler")
+
+
+def measure_ruler(
+    places: Sequence[str], *, at: str | None = None, runs: Path | str | None = None
+) -> SavedRuler:
+    """Put all systems that were ever rated in runs and releases on one scale, for each split.
+
+    The releases that a run carries samples of are read with it. The scale is written into the
+    folder of the first place where that is a run.
+
+    Raises:
+        RunError: Nothing was rated there, or two places have one name.
+    """
+    releases, runs_named = dict[str, RatedRelease](), list[EvaluationRun]()
+    for place in places:
+        if is_run_place(place):
+            run = EvaluationRun.from_config(place, runs)
+            runs_named.append(run)
+            release = _read_run(run)
+        else:
+            release = _read_release(Benchmark(place))
+        if release.name in releases:
+            raise RunError(
+                f"{place!r} is {release.name!r}, as another place that is named: name each once"
+            )
+        releases[release.name] = release
+    for run in runs_named:
+        for part in run.parts:
+            if part.carried_from is not None and part.carried_from not in releases:
+                origin = _read_release(part.benchmark)
+                releases[part.carried_from] = origin
+    ordered = sort_by_age(releases.values())
+    splits = measure_splits(ordered, BENCHMARKS, at)
+    if not splits:
+        raise RunError(
+            f"no two systems were rated in {', '.join(map(repr, places))}: expected runs with "
+            "ratings (`echo-hf judge`), or releases that hold some"
+        )
+    described = tuple(RulerRelease(name=each.name, released=each.released) for each in ordered)
+    saved = SavedRuler(releases=described, splits=splits)
+    if runs_named and is_run_place(places[0]):
+        write_json(runs_named[0].folder.root / RULER_FILE, saved.model_dump(mode="json"))
+    return saved
+
+
+def is_run_place(place: str) -> bool:
+    """Return whether a place is a run, or the file that a run is made from."""
+    path = Path(place)
+    return is_run(path) or (path.suffix in (".yaml", ".yml") and path.is_file())
+
+
+def _read_run(run: EvaluationRun) -> RatedRelease:
+    tables = run.read_tables()
+    released = None
+    if isinstance(run.config, Config):
+        released = run.config.target.released
+    else:
+        with suppress(ReleaseError):  # the dataset of ECHO's authors has no manifest
+            released = run.benchmark.read_manifest().target.released
+    models = read_models(run.config, tables)
+    splits = {task.sample_id: name for name, tasks in tables.tasks.items() for task in tasks}
+    ratings = tables.ratings
+    if ratings is not None:
+        names = [splits.get(sample) for sample in ratings["sample_id"].to_pylist()]
+        column = ratings.column_names.index("split")
+        ratings = ratings.set_column(column, "split", pa.array(names, pa.string()))
+    return RatedRelease(
+        run.config.name,
+        released,
+        ratings,
+        read_table(run.folder.root, CARRIED_RATINGS),
+        {"systems": models.systems, "judges": models.judges},
+    )
+
+
+def _read_release(benchmark: Benchmark) -> RatedRelease:
+    manifest, results = benchmark.read_manifest(), benchmark.table("results")
+    return RatedRelease(
+        benchmark.label,
+        manifest.target.released,
+        benchmark.table(RATINGS.name),
+        benchmark.table(CARRIED_RATINGS.name),
+        released_models(None if results is None else Dataset(results)),
+    )

@@ -1,0 +1,222 @@
+"""Samples of older releases that a run carries along, each release in a folder of its own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from datasets import Dataset
+from pydantic import ValidationError
+
+from echo_hf._infra.atomic import lock_file, replace_file, write_json
+from echo_hf._infra.regular_file import read_regular
+from echo_hf.collect.takedown import (
+    ORIGINS_FILE,
+    TOMBSTONES_FILE,
+    Tombstones,
+    read_tombstones,
+    record_origins,
+)
+from echo_hf.config.checks import FOLDER_AND_TAG, Section
+from echo_hf.config.evaluation import CarriedRelease, EvaluationBase
+from echo_hf.curate.splits import BENCHMARKS
+from echo_hf.errors import ConfigError, ReleaseError, RunError
+from echo_hf.hub.facts import ReleaseFacts, get_table
+from echo_hf.hub.release import iterate_rows, store_row_images, write_release
+from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Reason
+from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.journal import OUTPUTS_FILE, build_outputs_table
+from echo_hf.tables import OUTPUTS, Row, Table, arrow_rows
+
+CARRIED_FOLDER, DRAW_FILE = "carried", "draw.json"
+MAX_DRAW_BYTES, MAX_WAIT_SECONDS = 1 << 24, 600
+
+
+class NotCarried(Reason):
+    """Why a drawn sample of an older release is not carried along."""
+
+    TAKEN_DOWN = "taken_down", "a post that it was made of is forgotten in this run"
+
+
+class Draw(Section):
+    """A draw of samples, as its folder keeps it; `systems` are those of the kept outputs."""
+
+    release: str
+    reference: str
+    samples: int
+    seed: int
+    digests: Mapping[str, str]
+    systems: tuple[str, ...] = ()
+    left_out: Mapping[NotCarried, int] = {}
+
+
+class CarriedPart(NamedTuple):
+    """A release that is carried along: its draw, and the folder of its samples."""
+
+    draw: Draw
+    folder: RunFolder
+
+    @property
+    def name(self) -> str:
+        has_tag = self.draw.reference.endswith(f"@{self.draw.release}")
+        return f"carried from {self.draw.reference if has_tag else self.draw.release}"
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        notices = [
+            f"{count:,} samples left out ({self.name}), {reason}: {reason.meaning}"
+            for reason, count in self.draw.left_out.items()
+        ]
+        if not self.draw.systems:
+            notices.append(f"{self.name}: the release has no outputs, to set new systems beside")
+        return (*notices,)
+
+
+def list_carried(folder: RunFolder) -> list[CarriedPart]:
+    """List all releases that a run carries along or once did, by folder."""
+    parts = []
+    for path in sorted((folder.root / CARRIED_FOLDER).glob(f"*/{DRAW_FILE}")):
+        try:
+            draw = Draw.model_validate_json(read_regular(path, max_bytes=MAX_DRAW_BYTES))
+        except (OSError, ValidationError):
+            raise RunError(
+                f"{str(path)!r} does not say what was drawn: delete it to draw again"
+            ) from None
+        parts.append(CarriedPart(draw, RunFolder(path.parent, folder)))
+    return parts
+
+
+def open_carried(
+    folder: RunFolder, config: EvaluationBase, benchmark: Benchmark
+) -> list[CarriedPart]:
+    """Open the releases that a config carries along; what is not drawn yet is drawn now.
+
+    A draw stays as it is until its entry in the config changes, also where its release does.
+    """
+    busy = RunError(f"another process draws samples in {str(folder.root)!r}: wait for it")
+    (folder.root / CARRIED_FOLDER).mkdir(parents=True, exist_ok=True)
+    parts = dict[str, CarriedPart]()
+    with lock_file(folder.root / CARRIED_FOLDER / ".lock", busy, MAX_WAIT_SECONDS):
+        present = list_carried(folder)
+        for carried in config.carry:
+            entry = (carried.release, carried.samples, carried.seed)
+            drawn = (
+                part
+                for part in present
+                if (part.draw.reference, part.draw.samples, part.draw.seed) == entry
+            )
+            part = next(drawn, None) or _open_origin(folder, carried, config.name, benchmark)
+            if part.draw.release in parts:
+                raise ConfigError(
+                    f"carry has two releases {part.draw.release!r}: expected each tag once"
+                )
+            parts[part.draw.release] = part
+    return [*parts.values()]
+
+
+def _open_origin(
+    folder: RunFolder, carried: CarriedRelease, own_name: str, benchmark: Benchmark
+) -> CarriedPart:
+    """Draw from a release, unless its folder has this very draw from before it was moved."""
+    place, origin = "carry.release", Benchmark(carried.release, cache=folder.cache)
+    _, mark, tag = carried.release.rpartition("@")
+    is_folder = Path(carried.release).exists()
+    if not is_folder and not (mark and FOLDER_AND_TAG.fullmatch(tag)):
+        raise ConfigError(
+            f"{place} is {carried.release!r}: expected a tag, as in ORGANISATION/NAME@TAG"
+        )
+    try:
+        manifest = origin.read_manifest()
+    except ReleaseError as error:
+        raise ConfigError(f"{place} is {carried.release!r}: {error}") from None
+    release = origin.label
+    if release == own_name or origin.identity() == benchmark.identity():
+        raise ConfigError(
+            f"{place} is {carried.release!r}, the benchmark of this run: expected an older release"
+        )
+    digests = {name: entry.digest for name, entry in manifest.configs.items()}
+    part_folder = RunFolder(folder.root / CARRIED_FOLDER / f"from-{release}", folder)
+    draw = Draw(
+        release=release,
+        reference=carried.release,
+        samples=carried.samples,
+        seed=carried.seed,
+        digests={name: digests[name] for name in BENCHMARKS if name in digests},
+    )
+    return CarriedPart(_draw_samples(origin, draw, folder, part_folder), part_folder)
+
+
+def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFolder) -> Draw:
+    """Draw samples with their kept outputs; the note of the draw is written last."""
+    manifest, tombstones = origin.read_manifest(), read_tombstones(folder.root / TOMBSTONES_FILE)
+    configs, left_out = dict[str, Dataset](), Counter[NotCarried]()
+    ids, splits = set[str](), [name for name in BENCHMARKS if name in manifest.configs]
+    for split in splits:
+        table, dataset = get_table(split, manifest.columns), origin.load(split)
+        names = arrow_rows(dataset, ["id"])["id"].to_pylist()
+        order = sorted(range(len(names)), key=lambda row: _random_key(draw.seed, names[row]))
+        rows = _read_rows(dataset.select(order[: draw.samples]), table, folder.images)
+        kept = [row for row in rows if not _is_taken_down(row, tombstones)]
+        left_out[NotCarried.TAKEN_DOWN] += len(rows) - len(kept)
+        ids |= {row["id"] for row in kept}
+        configs[split] = Dataset(pa.Table.from_pylist(kept, table.features.arrow_schema))
+    if not ids:
+        raise ConfigError(
+            f"carry.release is {draw.reference!r}, which has no sample of a benchmark split that "
+            "can be carried along: expected an older release"
+        )
+    outputs = list[Row]()
+    if OUTPUTS.name in manifest.configs:
+        dataset = origin.load(OUTPUTS.name)
+        owners = arrow_rows(dataset, ["sample_id"])["sample_id"].to_pylist()
+        numbers = [number for number, owner in enumerate(owners) if owner in ids]
+        outputs = _read_rows(dataset.select(numbers), OUTPUTS, folder.images)
+        pairs = Counter((row["sample_id"], row["system"]) for row in outputs)
+        if (pair := next((pair for pair, count in pairs.items() if count > 1), None)) is not None:
+            raise ReleaseError(
+                f"release {draw.reference!r} has several outputs of {str(pair[1])[:80]!r} for "
+                f"sample {str(pair[0])[:80]!r}: expected one of each; download it again"
+            )
+    part.root.mkdir(parents=True, exist_ok=True)
+    (part.root / DRAW_FILE).unlink(missing_ok=True)
+    samples = [arrow_rows(rows, ["id", "post_urls"]) for rows in configs.values()]
+    record_origins(folder.root / ORIGINS_FILE, samples)  # for a takedown
+    facts = ReleaseFacts(
+        name=manifest.name,
+        target=manifest.target,
+        protocol=manifest.protocol,
+        rules_built=manifest.rules_built,
+        columns=manifest.columns,
+        **vars(manifest.statements),
+    )
+    write_release(part.release, configs, folder.images, facts)
+    with replace_file(part.root / OUTPUTS_FILE) as partial:
+        pq.write_table(pa.Table.from_pylist(outputs, OUTPUTS.schema), partial)
+    with replace_file(part.root / OUTPUTS_FILE) as partial:  # with what systems drew before
+        pq.write_table(build_outputs_table(part.root), partial)
+    systems = tuple(sorted({row["system"] for row in outputs}))
+    draw = draw.model_copy(update={"systems": systems, "left_out": dict(+left_out)})
+    write_json(part.root / DRAW_FILE, draw.model_dump(mode="json"))
+    return draw
+
+
+def _random_key(seed: int, sample_id: str) -> bytes:
+    return hashlib.sha256(f"{seed}:{sample_id}".encode("utf-8", "surrogatepass")).digest()
+
+
+def _read_rows(dataset: Dataset, table: Table, images: ImageStore) -> list[Row]:
+    columns = [name for name in table.columns if name in dataset.column_names]
+    empty = dict[str, Any].fromkeys(table.columns)
+    rows = iterate_rows(dataset, 1, columns)
+    return [store_row_images({**empty, **row}, table, images) for row in rows]
+
+
+def _is_taken_down(row: Row, tombstones: Tombstones) -> bool:
+    return any(url in tombstones for url in row["post_urls"] or ())

@@ -1,0 +1,136 @@
+"""Judges and carried samples: kept outputs beside new ones, by today's judges, asked once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from echo_hf.config.evaluation import JudgeConfig
+from echo_hf.engines.base import Request
+from echo_hf.judging.judge import judge
+from echo_hf.judging.score import score
+from echo_hf.report.evaluation import evaluate_systems
+from echo_hf.systems.evaluation_run import EvaluationRun
+from echo_hf.systems.generate import generate
+from tests.judging.judges_for_tests import Row, ScriptedJudge, judge_of, prompt_of
+from tests.systems.carried_for_tests import carrying, sharing
+from tests.systems.runs_for_tests import Acting, known
+
+
+def judged(run: EvaluationRun, *judges: Row) -> EvaluationRun:
+    chosen = tuple(map(JudgeConfig.model_validate, judges or (judge_of(),)))
+    config = run.config.model_copy(update={"judges": chosen})
+    return EvaluationRun(config, run.folder)
+
+
+def ratings_of(run: EvaluationRun) -> list[Row]:
+    (part,) = run.parts
+    return list(pq.read_table(part.folder.root / "ratings.parquet").to_pylist())
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> EvaluationRun:
+    opened = judged(carrying(tmp_path))
+    with known(Acting()):
+        generate(opened)
+    return opened
+
+
+def test_kept_and_new_outputs_are_rated_by_todays_judges_once(run: EvaluationRun) -> None:
+    engine = ScriptedJudge().use()
+    judge(run)
+    rows = ratings_of(run)
+    assert Counter(row["system"] for row in rows) == {"mine": 4, "past": 4}
+    assert {(row["judge"], row["rating"], row["outcome"]) for row in rows} == {("mira", 7.0, "ok")}
+    assert {row["split"] for row in rows} == {"text_to_image", "image_to_image"}
+    # Both systems of these tests draw the same image of a prompt, so that one answer serves both.
+    assert len(engine.asked) == 5 + 4
+    judge(run)
+    assert len(engine.asked) == 5 + 4
+
+
+def test_each_judge_is_loaded_once_for_the_run_and_its_parts(
+    run: EvaluationRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def hear(name: str) -> ScriptedJudge:
+        def says(request: Request) -> str:
+            order.append(name)
+            return "Rating: [[5]]"
+
+        return ScriptedJudge(says, model=name)
+
+    hear("first").use("first_judge")
+    hear("second").use("second_judge")
+    other = judged(run, judge_of("first", "first_judge"), judge_of("second", "second_judge"))
+    judge(other)
+    assert order == ["first"] * 9 + ["second"] * 9
+
+
+def test_a_sample_of_the_benchmark_as_well_is_rated_once(tmp_path: Path) -> None:
+    sharing(tmp_path)
+    run, engine = judged(carrying(tmp_path, samples=50)), ScriptedJudge().use()
+    with known(Acting()):
+        generate(run)
+    planned = sum(plan.plan.calls for plan in judge(run, dry_run=True).plans)
+    judge(run)
+    assert planned == len(engine.asked) == 3 + 9
+    assert Counter(map(prompt_of, engine.asked))["o0"] == 1
+    assert {row["sample_id"] for row in ratings_of(run)} >= {"o0"}
+
+
+def test_a_plan_has_rows_for_parts(run: EvaluationRun) -> None:
+    ScriptedJudge().use()
+    plans = judge(run, dry_run=True).plans
+    assert [(plan.rubric, plan.plan.calls) for plan in plans] == [
+        ("overall", 5),
+        ("overall carried from old", 4),
+    ]
+
+
+def test_a_budget_covers_parts_and_the_next_call_goes_on(run: EvaluationRun) -> None:
+    """An answer costs a quarter of a dollar: six are five of the run and one of the part."""
+    engine = ScriptedJudge().use()
+    assert judge(run, budget_usd=1.5).spent
+    assert len(engine.asked) < 9
+    judge(run)
+    assert len(engine.asked) == 9
+
+
+def test_scores_are_as_without_carrying(run: EvaluationRun, tmp_path: Path) -> None:
+    ScriptedJudge().use()
+    judge(run)
+    carried = score(run).path.read_bytes()
+    plain = EvaluationRun(run.config.model_copy(update={"carry": ()}), run.folder)
+    assert score(plain).path.read_bytes() == carried
+    assert b"past" not in carried
+
+
+def test_evaluating_in_one_call_plans_and_asks_parts(tmp_path: Path) -> None:
+    run, engine = judged(carrying(tmp_path)), ScriptedJudge().use()
+    with known(Acting()):
+        plan = evaluate_systems(run, dry_run=True).plan
+        assert [(work.who, work.about, work.todo) for work in plan] == [
+            ("mine", "images", 5),
+            ("mine", "images carried from old", 4),
+            ("mira", "overall", 5),
+            ("mira", "overall carried from old", 8),
+        ]
+        evaluate_systems(run)
+        assert (len(engine.asked), len(ratings_of(run))) == (9, 8)
+        assert not any(work.todo for work in evaluate_systems(run, dry_run=True).plan)
+
+
+def test_the_rubric_of_boards_alone_is_asked_for(tmp_path: Path) -> None:
+    run = judged(carrying(tmp_path), judge_of(rubrics=["overall", "text_rendering"]))
+    ScriptedJudge().use()
+    with known(Acting()):
+        generate(run)
+    judge(run)
+    own = pq.read_table(run.folder.root / "ratings.parquet")["rubric"].to_pylist()
+    assert {*own} == {"overall", "text_rendering"}
+    assert {row["rubric"] for row in ratings_of(run)} == {"overall"}

@@ -1,0 +1,308 @@
+"""Carried samples: their draw, who is asked for them, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url
+from echo_hf.config.evaluation import CarriedRelease
+from echo_hf.errors import ConfigError, EchoError, ReleaseError
+from echo_hf.pipeline.progress import ProgressListener
+from echo_hf.systems.base import GenerationResult, Retired, Task
+from echo_hf.systems.evaluation_run import EvaluationRun
+from echo_hf.systems.generate import generate, generate_outputs
+from echo_hf.tables import Outcome
+from tests.errors_for_tests import said_by
+from tests.systems.carried_for_tests import (
+    PAST,
+    carrying,
+    old_samples,
+    older_release,
+    outputs_of,
+    sharing,
+    write_old,
+)
+from tests.systems.runs_for_tests import Acting, Row, benchmark, drawn_for, known, png, sha, system
+
+
+class Notices(ProgressListener):
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def report_notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
+def drawn_ids(seed: int, count: int) -> set[str]:
+    """The ids with the smallest digests of each split, as the page describes the draw."""
+
+    def key(name: str) -> str:
+        return hashlib.sha256(f"{seed}:{name}".encode()).hexdigest()
+
+    splits = old_samples().values()
+    return {
+        name for rows in splits for name in sorted((row["id"] for row in rows), key=key)[:count]
+    }
+
+
+def carried_ids(run: EvaluationRun) -> set[str]:
+    (part,) = run.parts
+    return {task.sample_id for task in part.read_tasks().tasks}
+
+
+def test_as_many_of_each_split_are_drawn_at_random(tmp_path: Path) -> None:
+    for seed in (0, 1, 2):
+        assert carried_ids(carrying(tmp_path, seed=seed)) == drawn_ids(seed, 2)
+    assert drawn_ids(0, 2) < drawn_ids(0, 3) == carried_ids(carrying(tmp_path, samples=3))
+    assert len(carried_ids(carrying(tmp_path, samples=50))) == 10
+
+
+def test_new_systems_draw_carried_samples_once_and_kept_outputs_stay(tmp_path: Path) -> None:
+    run, mine = carrying(tmp_path), Acting()
+    ids = drawn_ids(0, 2)
+    with known(mine=mine):
+        generate(run)
+        assert sorted(mine.asked) == sorted(["t0", "t1", "t2", "e0", "e1", *ids])
+        assert mine.entered == ["in", "out"]  # loaded once for run and parts
+        generate(run)
+    assert len(mine.asked) == 9
+    assert outputs_of(run).keys() == {(name, who) for name in ids for who in ("mine", "past")}
+    (part,) = run.parts
+    for (name, _), row in outputs_of(run).items():
+        assert row["outcome"] == "ok"
+        assert part.folder.images.open(row["image"]) == png(name)
+
+
+def test_the_run_itself_is_as_without_carrying(tmp_path: Path) -> None:
+    run = carrying(tmp_path)
+    plain = run.config.model_copy(update={"carry": ()})
+    with known(Acting()):
+        path = generate(run).path
+        other = generate(plain, runs=tmp_path / "other").path
+    rows = [
+        [{**row, "latency_s": None, "provenance": None} for row in _rows(file)]
+        for file in (path, other)
+    ]
+    assert rows[0] == rows[1]
+
+
+def _rows(path: Path | None) -> list[Row]:
+    import pyarrow.parquet as pq
+
+    return list(pq.read_table(path).to_pylist())
+
+
+def test_a_sample_that_is_in_the_benchmark_as_well_is_asked_for_once(tmp_path: Path) -> None:
+    sharing(tmp_path)
+    run, mine = carrying(tmp_path, samples=50), Acting()
+    with known(mine=mine):
+        planned = generate(run, dry_run=True)
+        assert [len(plan.todo) for plan in planned.plans] == [3, 9]
+        path = generate(run).path
+    assert mine.asked.count("o0") == 1
+    (own,) = (row for row in _rows(path) if row["sample_id"] == "o0")
+    assert outputs_of(run)["o0", "mine"]["image"] == own["image"] == sha(png("o0"))
+
+
+def test_a_kept_output_under_the_same_settings_is_not_drawn_again(tmp_path: Path) -> None:
+    """Under other settings it is: a name stands for what it is today."""
+    run, past = carrying(tmp_path, PAST), Acting()
+    with known(past=past):
+        generate(run)
+    assert {*past.asked} == {"t0", "t1", "t2", "e0", "e1"}
+    assert {who for _, who in outputs_of(run)} == {"past"}
+    changed = Acting(lambda _: GenerationResult(Outcome.OK, png("new")), more={"steps": 50})
+    with known(past=changed):
+        generate(run)
+    assert {row["image"] for row in outputs_of(run).values()} == {sha(png("new"))}
+
+
+def test_kept_outputs_of_a_model_that_is_gone_stay(tmp_path: Path) -> None:
+    run = carrying(tmp_path, PAST)
+    with known(Acting(gone=Retired("gone", "404"), more={"steps": 50})):
+        generate(run)
+    assert {row["outcome"] for row in outputs_of(run).values()} == {"ok"}
+    assert len(outputs_of(run)) == 4
+
+
+def test_a_plan_has_a_row_for_each_part_and_writes_nothing(tmp_path: Path) -> None:
+    run = carrying(tmp_path)
+    with known(Acting()):
+        plans = generate(run, dry_run=True).plans
+    assert [(plan.system, plan.part, len(plan.todo)) for plan in plans] == [
+        ("mine", "", 5),
+        ("mine", "carried from old", 4),
+    ]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_limit_holds_for_parts(tmp_path: Path) -> None:
+    run, mine = carrying(tmp_path), Acting()
+    with known(mine=mine):
+        generate(run, limit=1)
+    assert len(mine.asked) == 4
+
+
+def test_a_budget_covers_parts_and_the_next_call_goes_on(tmp_path: Path) -> None:
+    """An image costs half a dollar: three dollars are the five of the run and one of the part."""
+    price = {"usd_per_image": 0.5, "as_of": "2026-03-02"}
+    run, mine = carrying(tmp_path, system(price=price)), Acting(concurrency=1)
+    with known(mine=mine):
+        assert generate_outputs(run, budget_usd=3.0).spent
+        assert len(mine.asked) == 6
+        generate(run)
+    assert len(mine.asked) == 9
+
+
+def test_a_run_killed_between_its_parts_goes_on(tmp_path: Path) -> None:
+    old = drawn_ids(0, 2)
+
+    def killed(task: Task) -> GenerationResult:
+        if task.sample_id in old:
+            raise KeyboardInterrupt
+        return drawn_for(task)
+
+    run, mine = carrying(tmp_path), Acting(concurrency=1)
+    with known(Acting(killed, concurrency=1)), pytest.raises(KeyboardInterrupt):
+        generate(run)
+    with known(mine=mine):
+        generate(EvaluationRun.from_config(run.config, tmp_path / "runs"))
+    assert {*mine.asked} == old
+    assert len(outputs_of(run)) == 8
+
+
+def test_a_draw_that_was_killed_is_made_again(tmp_path: Path) -> None:
+    run = carrying(tmp_path)
+    run.prepare()
+    (part,) = run.parts
+    before = outputs_of(run)
+    (part.folder.root / "draw.json").unlink()
+    shutil.rmtree(part.folder.release)
+    again = EvaluationRun.from_config(run.config, tmp_path / "runs")
+    assert carried_ids(again) == drawn_ids(0, 2)
+    assert outputs_of(again) == before
+
+
+def test_a_draw_stays_when_its_release_is_gone(tmp_path: Path) -> None:
+    run = carrying(tmp_path)
+    run.prepare()
+    ids = carried_ids(run)
+    shutil.rmtree(tmp_path / "then" / "old")
+    again = EvaluationRun.from_config(run.config, tmp_path / "runs")
+    assert carried_ids(again) == ids
+    with known(Acting()):
+        generate(again)
+
+
+def test_what_was_drawn_of_a_smaller_draw_is_kept(tmp_path: Path) -> None:
+    mine, first, second = Acting(), carrying(tmp_path), carrying(tmp_path, samples=3)
+    with known(mine=mine):
+        generate(first)
+        mine.asked.clear()
+        generate(second)
+    assert {*mine.asked} == drawn_ids(0, 3) - drawn_ids(0, 2)
+
+
+def test_samples_of_forgotten_posts_and_without_words_fall_out_counted(tmp_path: Path) -> None:
+    samples = old_samples()
+    first = sorted(drawn_ids(0, 2))
+    for row in (row for rows in samples.values() for row in rows):
+        if row["id"] == first[0]:
+            row |= {"prompt": None, "dehydrated": True}
+    (tmp_path / "then").mkdir()
+    write_old(tmp_path / "then", samples)
+    run = carrying(tmp_path)
+    gone = hash_url(f"https://example.org/{first[1]}")
+    add_tombstones(run.prepare().root / TOMBSTONES_FILE, [gone])
+    watch = Notices()
+    with known(Acting()):
+        generate(run, watch=watch)
+    assert carried_ids(run) == {*first[2:]}
+    text = "\n".join(watch.notices)
+    assert "1 samples left out (carried from old), dehydrated" in text
+    assert "1 samples left out (carried from old), taken_down" in text
+    assert "carried from old: the release has no outputs" in text
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"samples": 0}, ["carry", "0", "greater than or equal to 1"]),
+        ({"release": "lab/echo"}, ["lab/echo", "expected a tag"]),
+        ({"release": "lab/echo@../x"}, ["lab/echo@../x", "expected a tag"]),
+        ({"release": "release"}, ["the benchmark of this run"]),
+        ({"release": "nothing"}, ["carry.0.release", "nothing", "no such folder"]),
+    ],
+)
+def test_a_carry_that_cannot_be_used_is_refused(
+    tmp_path: Path, entry: Row, words: list[str]
+) -> None:
+    import yaml
+
+    benchmark(tmp_path)
+    given = {"release": "release", **entry}
+    config = {"name": "measured", "benchmark": "release", "carry": [given]}
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(config), "utf-8")
+
+    def open_parts() -> None:
+        _ = EvaluationRun.from_config(path, tmp_path / "runs").parts
+
+    said = said_by(ConfigError, open_parts)
+    assert [word for word in words if word not in said] == []
+
+
+def test_the_tag_of_the_run_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "then").mkdir()
+    older_release(tmp_path / "then", name="measured")
+    run = carrying(tmp_path, release=str(tmp_path / "then" / "measured"))
+    assert "expected an older release" in said_by(ConfigError, lambda: run.parts)
+
+
+def test_two_releases_of_one_tag_are_refused(tmp_path: Path) -> None:
+    run = carrying(tmp_path)
+    (tmp_path / "too").mkdir()
+    other = CarriedRelease(release=str(older_release(tmp_path / "too")))
+    config = run.config.model_copy(update={"carry": (*run.config.carry, other)})
+    again = EvaluationRun.from_config(config, tmp_path / "runs")
+    assert "expected each tag once" in said_by(ConfigError, lambda: again.parts)
+
+
+def hostile(folder: Path, *rows: Row) -> EvaluationRun:
+    """A run that carries a release along whose outputs are these."""
+    past = older_release(folder / "then") if not (folder / "then").exists() else None
+    assert past is not None
+    from echo_hf.systems.run_tables import read_table
+    from echo_hf.tables import OUTPUTS
+
+    kept = read_table(folder / "then" / "runs" / "drawn", OUTPUTS)
+    assert kept is not None
+    (row, *_) = kept.to_pylist()
+    write_old(folder / "then", outputs=[{**row, **changes} for changes in rows])
+    return carrying(folder, samples=50)
+
+
+def test_names_of_strangers_are_no_paths(tmp_path: Path) -> None:
+    run = hostile(tmp_path, {"system": "../../../outside"}, {"system": "mine"})
+    with known(Acting()):
+        generate(run)
+    assert not [*tmp_path.rglob("outside*")]
+    assert {who for _, who in outputs_of(run)} == {"mine", "../../../outside"}
+
+
+def test_two_outputs_for_one_are_refused(tmp_path: Path) -> None:
+    run = hostile(tmp_path, {}, {})
+    assert "several outputs of 'past'" in said_by(ReleaseError, lambda: run.parts)
+
+
+def test_a_changed_file_is_refused(tmp_path: Path) -> None:
+    run = carrying(tmp_path)
+    (file,) = (tmp_path / "then" / "old" / "outputs").glob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    assert "has changed" in said_by(EchoError, lambda: run.parts)
+    assert not json.dumps([str(path) for path in tmp_path.rglob("draw.json")]).count("draw")
