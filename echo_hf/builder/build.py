@@ -78,6 +78,7 @@ from echo_hf.pipeline.stage_order import (
 from echo_hf.pipeline.stage_runner import iterate_keyed_requests, run_stage
 from echo_hf.reasons import Fact, find_meaning
 from echo_hf.samples.threads import find_roots
+from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import (
     POST_TEXT,
     PRIMARY_POST_COLUMNS,
@@ -190,7 +191,7 @@ class BuildRun:
                     f"{advice}{_first_error(results)}; --allow-empty writes one all the same"
                 )
             self.watch.report_notice(f"{problem}: {reasons}")
-        division = sealed.divide(samples, self.config.splits.sealed)
+        division = sealed.divide(samples, self.config.splits.sealed, self._list_carried())
         samples = dict(division.public)
         left_out: dict[str, Mapping[str, int]] = {}
         if with_responses:
@@ -427,6 +428,17 @@ class BuildRun:
         self.folder.save_result(result, record)
         if self.replay is not None and (remark := self.replay.describe_difference(record)):
             self.watch.report_notice(remark)
+
+    def _list_carried(self) -> Iterator[str]:
+        """Yield the samples of the releases that the config carries along: those are public."""
+        config = self.config
+        for carried in config.carry if config.splits.sealed else ():
+            beside = (config.file.parent if config.file else Path()) / carried.release
+            reference = str(beside) if beside.exists() else carried.release
+            origin = Benchmark(reference, cache=self.folder.cache)
+            for split in BENCHMARKS:
+                if split in origin.read_manifest().configs:
+                    yield from arrow_rows(origin.load(split), ["id"])["id"].to_pylist()
 
     def _write_responses(
         self, results: Sequence[StageResult], sealed_urls: frozenset[str]

@@ -8,6 +8,7 @@ import secrets
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -363,6 +364,10 @@ class SealedSamples:
                 folder = write_release(self.run.release, public, store, facts)
             division = Division(public, samples, seal=seal)
             self.write(division, left, read_release_facts(private), store)
+        if self.folder.answers.exists():  # nobody is asked again for what is known of them
+            urls = [each.row["post_urls"] or () for each in committed if each.row]
+            with closing(self.run.open_store()) as answers:
+                answers.take(self.folder.answers, {url for own in urls for url in own})
         if (record := self.read_record()) is not None:
             self._write_record(
                 SealedRecord(
