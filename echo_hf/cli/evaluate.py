@@ -451,9 +451,11 @@ def ruler(
     from echo_hf.judging.ruler import measure_ruler, plan_carrying
 
     if plan is not None:
-        plans = plan_carrying(places, plan, at=at, runs=runs)
+        if len(places) > 1 or at is not None:
+            raise ConfigError("--plan looks at one run or release: name that one alone")
+        plans = plan_carrying(places[0], plan, runs=runs)
         show_carry_plans(make_console(), plans)
-        return {"splits": plans}
+        return {"splits": {name: planned.model_dump() for name, planned in plans.items()}}
     scale, console = measure_ruler(places, at=at, runs=runs), make_console()
     show_ruler(console, scale)
     return scale.model_dump(mode="json")

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from datasets import Dataset
 
 from echo_hf._infra.atomic import write_json
@@ -15,14 +16,15 @@ from echo_hf.config.loading import Config
 from echo_hf.config.runs import is_run
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ReleaseError, RunError
-from echo_hf.hub.ruler import RatedRelease, measure_splits, sort_by_age
+from echo_hf.hub.ruler import MIN_SYSTEMS, RatedRelease, join_ratings, measure_splits, sort_by_age
 from echo_hf.hub.run_tables import released_models
 from echo_hf.judging.results import FigureModel, read_figures
+from echo_hf.scores import carry_plan
 from echo_hf.scores.ruler import Ruler
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.run_tables import read_models, read_table
-from echo_hf.tables import CARRIED_RATINGS, RATINGS
+from echo_hf.tables import CARRIED_RATINGS, OUTPUTS, RATINGS
 
 RULER_FILE = "ruler.json"
 
@@ -87,6 +89,57 @@ def measure_ruler(
     if runs_named and is_run_place(places[0]):
         write_json(runs_named[0].folder.root / RULER_FILE, saved.model_dump(mode="json"))
     return saved
+
+
+class PlannedCarry(FigureModel):
+    """How many samples of a split to carry for a width of differences, and what that costs."""
+
+    width: float
+    samples: int
+    deviation: float
+    cost_usd: float | None
+    bridges: tuple[str, ...]
+
+
+def plan_carrying(
+    place: str, width: float, *, runs: Path | str | None = None
+) -> dict[str, PlannedCarry]:
+    """Plan for each split how many samples of a run or release a successor has to carry.
+
+    The cost is that of one new system: its outputs, and the ratings of these and of the outputs
+    that are kept, by all judges, at what they cost so far.
+    """
+    run = EvaluationRun.from_config(place, runs) if is_run_place(place) else None
+    release = _read_run(run) if run else _read_release(Benchmark(place))
+    outputs = run.read_tables().outputs if run else Benchmark(place).table(OUTPUTS.name)
+    plans = dict[str, PlannedCarry]()
+    for split in BENCHMARKS:
+        rows = join_ratings([release], split)
+        if len({row["system"] for row in rows}) < MIN_SYSTEMS:
+            continue
+        plan = carry_plan(pa.Table.from_pylist(rows), width)
+        systems, judges = ({row[kind] for row in rows} for kind in ("system", "judge"))
+        image, rating = _mean_cost(outputs), _mean_cost(release.ratings)
+        cost = None
+        if image is not None and rating is not None:
+            cost = plan.samples * (image + rating * len(judges) * (len(systems) + 1))
+        plans[split] = PlannedCarry(
+            width=width,
+            samples=plan.samples,
+            deviation=plan.deviation,
+            cost_usd=cost,
+            bridges=plan.bridges,
+        )
+    if not plans:
+        raise RunError(f"no two systems were rated in {place!r}: `echo-hf judge` rates some")
+    return plans
+
+
+def _mean_cost(rows: pa.Table | None) -> float | None:
+    if rows is None:
+        return None
+    mean: float | None = pc.mean(rows["cost_usd"]).as_py()
+    return mean
 
 
 def is_run_place(place: str) -> bool:

@@ -223,8 +223,8 @@ def dated_contamination(
         test="step at the date beside a straight trend, HC3 errors, one-sided, Holm over systems",
         trained={name: trained[name].isoformat() for name in systems},
     )
-    figures: Any = (np.array(lead), interval, np.array(p), adjusted, {})
-    return _build(systems, *figures, reasons, counts, definition)
+    steps, p_values = np.array(lead), np.array(p)
+    return _build(systems, steps, interval, p_values, adjusted, {}, reasons, counts, definition)
 
 
 def _count(shares: Floats, public: Bools, systems: Collection[str]) -> dict[str, tuple[int, int]]:
