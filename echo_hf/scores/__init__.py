@@ -2,7 +2,15 @@
 
 from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap, bradley_terry, relative_gap
+from echo_hf.scores.carry_plan import CarryPlan, carry_plan
 from echo_hf.scores.certificate import Certificate, adjust_p_values, certify
+from echo_hf.scores.contamination import (
+    Contamination,
+    Power,
+    Untested,
+    contamination,
+    dated_contamination,
+)
 from echo_hf.scores.failure_rate import FailureRate, failure_rate, failure_rate_by_people
 from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
 from echo_hf.scores.kemeny import Consensus, kemeny_consensus
@@ -42,9 +50,11 @@ __all__ = [
     "Board",
     "Bounds",
     "BradleyTerry",
+    "CarryPlan",
     "Certificate",
     "Change",
     "Consensus",
+    "Contamination",
     "Decisions",
     "Difference",
     "FailureRate",
@@ -56,6 +66,7 @@ __all__ = [
     "NonInferiority",
     "PairTest",
     "PairwiseAgreement",
+    "Power",
     "Preference",
     "Ruler",
     "SamplesNeeded",
@@ -65,13 +76,17 @@ __all__ = [
     "TauB",
     "Tiers",
     "Unlinked",
+    "Untested",
     "Validity",
     "WinRate",
     "adjust_p_values",
     "agreement",
     "bounds",
     "bradley_terry",
+    "carry_plan",
     "certify",
+    "contamination",
+    "dated_contamination",
     "decisions",
     "dunn",
     "failure_rate",
