@@ -2,8 +2,9 @@
 
 from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap, bradley_terry, relative_gap
+from echo_hf.scores.carry_plan import CarryPlan, carry_plan
 from echo_hf.scores.certificate import Certificate, adjust_p_values, certify
-from echo_hf.scores.contamination import Contamination, contamination, dated_contamination
+from echo_hf.scores.contamination import Contamination, Untested, contamination, dated_contamination
 from echo_hf.scores.failure_rate import FailureRate, failure_rate, failure_rate_by_people
 from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
 from echo_hf.scores.kemeny import Consensus, kemeny_consensus
@@ -43,6 +44,7 @@ __all__ = [
     "Board",
     "Bounds",
     "BradleyTerry",
+    "CarryPlan",
     "Certificate",
     "Change",
     "Consensus",
@@ -67,12 +69,14 @@ __all__ = [
     "TauB",
     "Tiers",
     "Unlinked",
+    "Untested",
     "Validity",
     "WinRate",
     "adjust_p_values",
     "agreement",
     "bounds",
     "bradley_terry",
+    "carry_plan",
     "certify",
     "contamination",
     "dated_contamination",

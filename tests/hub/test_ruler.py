@@ -152,5 +152,5 @@ def test_sentences_say_how_hard_a_release_is_and_what_its_judges_did():
     )
     lead = describe_lead(scale)
     assert lead is not None
-    assert lead.startswith("birch, of new, wins 75% (")
+    assert lead.startswith("birch, of new, wins 75 % (")
     assert lead.endswith("of the points from ash, of old: common samples, 40 samples")
