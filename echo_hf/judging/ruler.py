@@ -23,7 +23,7 @@ from echo_hf.scores import carry_plan
 from echo_hf.scores.ruler import Ruler
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.systems.evaluation_run import EvaluationRun
-from echo_hf.systems.run_tables import read_models, read_table
+from echo_hf.systems.run_tables import read_models
 from echo_hf.tables import CARRIED_RATINGS, OUTPUTS, RATINGS
 
 RULER_FILE = "ruler.json"
@@ -156,20 +156,32 @@ def _read_run(run: EvaluationRun) -> RatedRelease:
     else:
         with suppress(ReleaseError):  # the dataset of ECHO's authors has no manifest
             released = run.benchmark.read_manifest().target.released
+    carried = [
+        rated.append_column("release", pa.repeat(pa.scalar(part.carried_from), rated.num_rows))
+        for part in run.parts
+        if part.carried_from and (rated := _read_ratings(part)) is not None
+    ]
     models = read_models(run.config, tables)
-    splits = {task.sample_id: name for name, tasks in tables.tasks.items() for task in tasks}
-    ratings = tables.ratings
-    if ratings is not None:
-        names = [splits.get(sample) for sample in ratings["sample_id"].to_pylist()]
-        column = ratings.column_names.index("split")
-        ratings = ratings.set_column(column, "split", pa.array(names, pa.string()))
     return RatedRelease(
         run.config.name,
         released,
-        ratings,
-        read_table(run.folder.root, CARRIED_RATINGS),
+        _read_ratings(run),
+        pa.concat_tables(carried) if carried else None,
         {"systems": models.systems, "judges": models.judges},
     )
+
+
+def _read_ratings(run: EvaluationRun) -> pa.Table | None:
+    """Read a run's ratings that count, with the splits of their samples."""
+    if not (run.folder.root / f"{RATINGS.name}.parquet").exists():
+        return None
+    tables = run.read_tables()
+    splits = {task.sample_id: name for name, tasks in tables.tasks.items() for task in tasks}
+    if (ratings := tables.ratings) is None:
+        return None
+    names = [splits.get(sample) for sample in ratings["sample_id"].to_pylist()]
+    column = ratings.column_names.index("split")
+    return ratings.set_column(column, "split", pa.array(names, pa.string()))
 
 
 def _read_release(benchmark: Benchmark) -> RatedRelease:
