@@ -2,60 +2,65 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, Interval, generator
+from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, MIN_SPREAD, Interval, generator
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Reason
-from echo_hf.scores.estimate import compute_t_quantile, nan_mean
+from echo_hf.scores.estimate import compute_t_quantile
 from echo_hf.scores.non_inferiority import score_interval
 from echo_hf.scores.rating_table import (
     OPTIONAL,
     REQUIRED,
     RUBRIC,
+    SPLIT,
     Bools,
     Floats,
     Integers,
     RatingTable,
     align_outputs,
+    check_once,
+    encode,
+    format_key,
     read_columns,
     read_ratings,
 )
-from echo_hf.scores.votes import (
-    JudgeVotes,
-    by_rate,
-    count_points,
-    label,
-    list_pairs,
-    sample_points,
-    to_number,
+from echo_hf.scores.release_links import (
+    DRAWN_POINT,
+    Fit,
+    LeastSquares,
+    Verdicts,
+    fit_components,
+    refine,
+    widest_links,
 )
+from echo_hf.scores.votes import JudgeVotes, by_rate, list_pairs
+from echo_hf.scores.win_rate import MixedSplitsWarning
 from echo_hf.tables import RATINGS, Column
 
 RELEASE, ORIGIN = "release", "carried_from"
-TABLE = replace(
+_TEXT = RATINGS.columns["system"].feature
+RULER_ROWS = replace(
     RATINGS.add_columns(
         {
-            RELEASE: Column(RATINGS.columns["system"].feature, "the release it was rated for"),
-            ORIGIN: Column(RATINGS.columns["system"].feature, "the release of a carried sample"),
+            RELEASE: Column(_TEXT, "the release that it was rated for"),
+            ORIGIN: Column(_TEXT, "the release that the sample is carried from, else null"),
         }
     ),
     key=(*RATINGS.key, RELEASE),
 )
-MIN_RERATED = 20  # samples; with fewer the change of judges is guessed
+MIN_RERATED = 20  # samples; with fewer, what a change of judges did is guessed
 VERDICT_BRIDGES = 3
 BEND_LEVEL = 0.05
-DRAWN_POINT = 0.5  # a pair's, so that strengths stay finite
-MAX_ROUNDS, PRECISION = 100, 1e-10
 Method = Literal["auto", "common", "bridges"]
 Link = Literal["common", "path", "bridges"]
 
@@ -63,19 +68,17 @@ Link = Literal["common", "path", "bridges"]
 class Unlinked(Reason):
     """Why a system has no strength on the ruler, no interval, or no verdict."""
 
-    NOT_RATED = "not_rated", "no judge rated it beside another system"
-    NOT_COMMON = "not_common", "it shares no samples and judges with the newest systems"
-    UNCONNECTED = "unconnected", "no chain of samples or systems leads to it"
+    UNCONNECTED = "unconnected", "no samples and no systems in common lead to it"
     OTHER_JUDGES = (
         "other_judges",
-        "other judges rated it, and fewer than 20 of its samples were rated again by these",
+        "other judges rated it, and those that count rated fewer than 20 of its samples again",
     )
     ONE_BRIDGE = (
         "one_bridge",
-        "a single system links it: how far that one moved cannot be seen, so there is no interval",
+        "a single system links it, and how far that one moved cannot be seen: no interval",
     )
-    TWO_BRIDGES = "two_bridges", "two systems link it, which is too few for a verdict"
-    FEW_SAMPLES = "few_samples", "fewer than 10 samples say too little of how others may differ"
+    TWO_BRIDGES = "two_bridges", "two systems link it, too few for a verdict"
+    SAMPLES = "few_samples", "fewer than 10 samples say too little of how far others may differ"
 
 
 class Difference(NamedTuple):
@@ -86,7 +89,7 @@ class Difference(NamedTuple):
             them.
         low: Lower end of the interval, null where there is none.
         high: Its upper end.
-        samples: The common samples, or the fewest of any link of the chain.
+        samples: The common samples; along a chain of pairs, those of the link with the fewest.
         how: `common`, `path` or `bridges`; null where nothing links them.
     """
 
@@ -113,7 +116,7 @@ class Bend(NamedTuple):
     """The test whether bridges kept their distances from each other.
 
     Attributes:
-        p: Probability of moves as large, if none moved; null with one bridge.
+        p: Probability of residuals as large if they all did; null with one bridge.
         alarm: Whether it is below 0.05. No alarm is no proof.
         bridges: The systems that link releases.
     """
@@ -129,22 +132,24 @@ class Ruler(SystemValuesPlot):
 
     Attributes:
         strength: Natural logarithm of each system's strength, the best first, by the judges of
-            `at`; 0 is the mean of those that are not bridged. Null where `refused` says why.
+            `at`; 0 is the mean of the systems that were rated on its own samples. Null where
+            `refused` says why.
         interval: Lower and upper end of it, null where there is none.
-        differences: By system and opponent what `difference` returns.
-        how: What links a system to `at`: `common`, samples that it and a system of `at` were both
-            rated on; `path`, a chain of such pairs; `bridges`, systems that were rated in several
-            releases. Null where nothing does.
-        samples: On how many samples a system's strength rests.
-        first: The release in which it was rated first.
+        differences: By system and other system what `difference` returns.
+        how: What links a system to those of `at`: `common`, samples that both were rated on;
+            `path`, a chain of such pairs on samples of one release; `bridges`, systems that were
+            rated on samples of several releases. Null where nothing does.
+        samples: On how many samples the judges of `at` compared it with another system.
+        first: The oldest release on whose samples a system was rated for that release; else the
+            oldest that rated it.
         releases: All releases, the oldest first.
         at: The release whose judges count.
         difficulty: By how many rating points the samples of a release are rated lower than those
-            of the oldest that is linked, which has 0; the same systems by the same judges. Null
-            for a release that nothing links.
+            of the oldest one that is linked, which has 0: the same systems by the same judges.
+            Null for a release that nothing links.
         judge_shift: By how many points the judges of `at` rate the same outputs of an earlier
             release higher than its own judges did, where these are others.
-        bend: Whether bridges moved; null where none are needed.
+        bend: Whether bridges kept their distances; null where nothing rests on bridges.
         refused: Why a system has no strength, no interval, or an interval but no verdict.
         definition: Every parameter.
     """
@@ -168,7 +173,7 @@ class Ruler(SystemValuesPlot):
 
     def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
         ends = split_bounds(self.interval)
-        return {"strength": self.strength, **ends, "reason": self.refused}
+        return {"strength": self.strength, **ends, "samples": self.samples, "reason": self.refused}
 
     def difference(self, system: str, other: str) -> Difference:
         """Compare two systems.
@@ -191,16 +196,36 @@ class Ruler(SystemValuesPlot):
             raise ScoreError(f"system and other are both {system!r}: expected two systems")
         return self.differences[system][other]
 
+    def path(self, system: str, other: str) -> tuple[str, ...]:
+        """Return the shortest chain of systems each two of which share samples.
+
+        Args:
+            system: The system that it begins with.
+            other: The one that it ends with.
+
+        Returns:
+            Their names; none where no chain leads there.
+
+        Raises:
+            ScoreError: As for `difference`.
+        """
+        self.difference(system, other)
+        chains, queue = {system: (system,)}, [system]
+        for name in queue:
+            for neighbor, pair in self.differences[name].items():
+                if pair.how == "common" and neighbor not in chains:
+                    chains[neighbor] = (*chains[name], neighbor)
+                    queue.append(neighbor)
+        return chains.get(other, ())
+
     def as_json(self) -> dict[str, Any]:
         """Return the result as a dict that JSON can hold."""
         differences = {
-            name: {other: difference._asdict() for other, difference in row.items()}
+            name: {other: pair._asdict() for other, pair in row.items()}
             for name, row in self.differences.items()
         }
         changes = {
-            field: {
-                name: change and change._asdict() for name, change in getattr(self, field).items()
-            }
+            field: {name: change and change._asdict() for name, change in vars(self)[field].items()}
             for field in ("difficulty", "judge_shift")
         }
         bend = self.bend and self.bend._asdict()
@@ -218,24 +243,26 @@ def ruler(
     """Put the systems of several releases on one scale.
 
     Two boards do not compare: their samples differ, or their judges. Two systems that the same
-    judges rated on the same samples do, also where one of them is long gone, and only its outputs
-    were kept: `common`, the share of those samples that it wins, with Tango's score interval. The
-    strengths of all are fitted to these pairs (Bradley-Terry, clustered by sample), and link those
-    that share none, by a `path`. Where a release's samples were rated of no newer system,
-    `bridges` are what is left: systems that were rated in both releases, whose mean places the
-    others by least squares. That takes for granted that all keep their distances; how far bridges
-    do not widens the interval and is tested (`bend`). One bridge gives no interval, two no verdict.
-    After a change of judges a release is linked where these rated 20 of its samples again.
+    judges rated on the same samples do, also where one of them is long gone and only its outputs
+    were kept. So `common` is the share of those samples that one wins, with the score interval for
+    paired shares (Tango 1998). Strengths (Bradley-Terry, clustered by sample) are fitted to the
+    samples of each release, and compare those that never met there but met the same others
+    (`path`). Systems that were rated on samples of several releases link these by least squares
+    (`bridges`), as if all kept their distances; how far the bridges do not widens the intervals
+    and is tested (`bend`). One bridge gives no interval, two no verdict. Samples that other judges
+    rated link a release once those of `at` rated 20 of them again; what the others said of the
+    rest then sharpens its strengths.
 
     Args:
-        ratings: Rows as for `win_rate`, of the rubric `overall`, with `release`, the oldest first;
-            and `carried_from`, null for a release's own samples, else the release that a sample is
+        ratings: Rows as for `win_rate`, of the rubric `overall`, with `release`, the oldest first,
+            and `carried_from`: null for a release's own samples, else the release that a sample is
             taken from. Without that column a sample of several releases is the oldest one's own.
-        at: The release whose judges count; the last when null.
-        method: `common`: common samples and paths alone; `bridges`: the own samples of each release
-            alone; `auto`: bridges for what has no common samples.
-        confidence: Of the intervals.
-        seed: Accepted as everywhere; nothing here is drawn by chance.
+        at: The release whose judges count; the last when null. Of a pair that its rows compare
+            no other row counts; else those of the newest release that all these judges rated.
+        method: `common`: common samples and paths alone; `bridges`: strengths alone, also of
+            systems with common samples; `auto`: whatever is nearest to common samples.
+        confidence: Of the intervals, from 0.5 to 1.
+        seed: Checked as everywhere, and without effect: nothing here is drawn by chance.
 
     Returns:
         Strengths, differences with what they rest on, how hard each release is, and what a change
@@ -246,11 +273,11 @@ def ruler(
         ScoreError: Ratings contradict each other, or a choice is none of those there are.
 
     Examples:
-        >>> old = {"sample_id": [f"{at:02}" for at in range(40)] * 2, "release": ["1"] * 80}
-        >>> old |= {"system": ["retired"] * 40 + ["new"] * 40, "judge": ["j"] * 80}
-        >>> line = ruler({**old, "rating": [5] * 40 + [6] * 20 + [5] * 10 + [4] * 10})
-        >>> estimate, low, high, samples, how = line.difference("new", "retired")
-        >>> estimate, round(low, 3), round(high, 3), samples, how
+        >>> rows = {"sample_id": [f"{at:02}" for at in range(40)] * 2, "judge": ["j"] * 80}
+        >>> rows |= {"system": ["new"] * 40 + ["retired"] * 40, "release": ["2026-05"] * 80}
+        >>> rows |= {"rating": [6] * 20 + [5] * 10 + [4] * 10 + [5] * 40}
+        >>> pair = ruler(rows).difference("new", "retired")
+        >>> pair.estimate, round(pair.low, 3), round(pair.high, 3), pair.samples, pair.how
         (0.625, 0.491, 0.741, 40, 'common')
     """
     if method not in get_args(Method):
@@ -261,752 +288,572 @@ def ruler(
     boards = _read(ratings)
     if at is not None and at not in boards.rated:
         raise ScoreError(unknown("release", at, boards.rated))
-    return _Gauge(boards, at or boards.releases[-1], method, confidence).build()
+    chosen = at if at is not None else [*boards.rated][-1]
+    return _Scale(boards, chosen, method, confidence).build()
 
 
 class _Rated(NamedTuple):
-    """The ratings of one release; `sets` are its samples by the release that they are of."""
+    """The ratings of a release; `origins` are its samples by the release that they are of."""
 
     table: RatingTable
-    systems: Integers  # positions among all
+    systems: Integers  # positions among those of all releases, as `samples`
     samples: Integers
-    sets: Mapping[str, Bools]
+    origins: Mapping[str, Bools]
 
 
-class _Archive(NamedTuple):
+class _Boards(NamedTuple):
     releases: tuple[str, ...]
     systems: tuple[str, ...]
     samples: tuple[str, ...]
     rated: Mapping[str, _Rated]
 
 
-def _read(ratings: Any) -> _Archive:
-    rows = read_columns(ratings, TABLE, (*REQUIRED, RELEASE), (*OPTIONAL, ORIGIN))
+def _read(ratings: Any) -> _Boards:
+    rows = read_columns(ratings, RULER_ROWS, (*REQUIRED, RELEASE), (*OPTIONAL, ORIGIN))
     if not rows.num_rows:
         raise ScoreError("ratings: no rows: expected those of one or more releases")
     if "rubric" in rows.column_names:
-        rubrics = rows["rubric"].unique().to_pylist()
-        if RUBRIC not in rubrics:
-            raise ScoreError(f"ratings: {unknown('rubric', RUBRIC, rubrics)}")
-        rows = rows.filter(pc.equal(rows["rubric"], RUBRIC))
-    releases, names = rows[RELEASE].to_pylist(), rows[RELEASE].unique().to_pylist()
+        chosen = pc.equal(rows["rubric"], RUBRIC).fill_null(False)
+        if not pc.any(chosen).as_py():
+            kinds = map(str, rows["rubric"].unique().to_pylist())
+            raise ScoreError(f"ratings: {unknown('rubric', RUBRIC, kinds)}")
+        rows = rows.filter(chosen)
+    if SPLIT in rows.column_names and len(splits := rows[SPLIT].unique().drop_null()) > 1:
+        warnings.warn(
+            f"these ratings are of {' and '.join(sorted(splits.to_pylist()))} together, and no "
+            "board is: keep the rows of one `split`",
+            MixedSplitsWarning,
+            stacklevel=3,
+        )
+    own, (samples, (sample,)) = rows[RELEASE], encode(rows["sample_id"])
+    named = own.unique().to_pylist()
     if ORIGIN in rows.column_names:
-        origins = pc.coalesce(rows[ORIGIN], rows[RELEASE]).to_pylist()
+        origin = pc.coalesce(rows[ORIGIN], own)
+        rows = rows.drop_columns([ORIGIN])
     else:
-        position, oldest = {name: at for at, name in enumerate(names)}, dict[str, str]()
-        samples = rows["sample_id"].to_pylist()
-        for sample, name in zip(samples, releases, strict=True):
-            oldest[sample] = min(oldest.get(sample, name), name, key=position.__getitem__)
-        origins = [oldest[sample] for sample in samples]
-    # What has no rows of its own is older than what carries its samples.
-    names = [name for name in dict.fromkeys(origins) if name not in names] + names
-    chosen: dict[tuple[str, str], list[int]] = {}
-    for row, pair in enumerate(zip(releases, origins, strict=True)):
-        chosen.setdefault(pair, []).append(row)
-    rows = rows.drop_columns([name for name in (RELEASE, ORIGIN) if name in rows.column_names])
-    tables = {pair: read_ratings(rows.take(pa.array(at))) for pair, at in chosen.items()}
-    systems, samples = (
-        tuple(sorted({name for table in tables.values() for name in getattr(table, field)}))
-        for field in ("systems", "samples")
-    )
-    parts: dict[str, dict[str, RatingTable]] = {}
-    for (name, origin), table in tables.items():
-        parts.setdefault(name, {})[origin] = table
-    rated = {name: _merge(name, by_set, systems, samples) for name, by_set in parts.items()}
-    return _Archive(tuple(names), systems, samples, rated)
+        oldest = np.full(len(samples), len(named))
+        np.minimum.at(oldest, sample, _number(rows, [RELEASE]))
+        origin = pa.array(named, pa.string()).take(pa.array(oldest[sample]))
+    rows = rows.append_column(ORIGIN, origin)
+    output = ["sample_id", "system", "judge", *({"repeat"} & {*rows.column_names}), RELEASE]
+    check_once(RULER_ROWS, rows, _number(rows, [*output, ORIGIN]))
+    _, first, cell = np.unique(_number(rows, output), return_index=True, return_inverse=True)
+    rating = np.nan_to_num(rows["rating"].to_numpy(), nan=np.inf)
+    if len(differing := np.flatnonzero(rating != rating[first][cell])):
+        key = format_key(rows.slice(int(differing[0]), 1).to_pylist()[0], RULER_ROWS.key)
+        raise ScoreError(f"ratings: {key} is there twice: expected one rating, also where carried")
+    is_first = np.zeros(len(rating), dtype=bool)
+    is_first[first] = True
+    pairs = zip(origin.to_pylist(), own.to_pylist(), strict=True)
+    releases = dict.fromkeys(name for pair in dict.fromkeys(pairs) for name in pair)
+    systems = encode(rows["system"])[0]
+    places = [{name: at for at, name in enumerate(names)} for names in (systems, samples)]
+    rated = {}
+    for release in named:
+        of_release = np.asarray(pc.equal(own, release))
+        table = read_ratings(rows.filter(pa.array(of_release & is_first)).drop_columns([ORIGIN]))
+        part = rows.filter(pa.array(of_release)).select([ORIGIN, "sample_id"])
+        ids = {
+            name: {*part.filter(pc.equal(part[ORIGIN], name))["sample_id"].to_pylist()}
+            for name in part[ORIGIN].unique().to_pylist()
+        }
+        rated[release] = _Rated(
+            table,
+            *(
+                np.array([place[name] for name in names], dtype=np.int64)
+                for place, names in zip(places, (table.systems, table.samples), strict=True)
+            ),
+            {
+                name: np.array([id_ in known for id_ in table.samples])
+                for name, known in ids.items()
+            },
+        )
+    return _Boards(tuple(releases), systems, samples, rated)
 
 
-def _merge(
-    release: str,
-    parts: Mapping[str, RatingTable],
-    all_systems: Sequence[str],
-    all_samples: Sequence[str],
-) -> _Rated:
-    """Join a release's own and carried samples; one that is both has one rating of each output."""
-    judges, systems, samples = (
-        sorted({name for table in parts.values() for name in getattr(table, field)})
-        for field in ("judges", "systems", "samples")
-    )
-    values = np.full((len(judges), len(systems), len(samples)), np.nan)
-    skipped = np.zeros(values.shape, dtype=bool)
-    for part in parts.values():
-        by, names = np.isin(judges, part.judges), (part.systems, part.samples, systems, samples)
-        aligned = np.full(values.shape, np.nan)
-        aligned[by] = align_outputs(part.ratings, *names)
-        differs = (np.abs(values - aligned) > 0).any(axis=0)
-        if differs.any():
-            system, sample = np.argwhere(differs)[0]
-            raise ScoreError(
-                f"ratings: release {release!r} has two ratings of system {systems[system]!r} on "
-                f"sample {samples[sample]!r} by one judge: expected one, also where it is carried"
-            )
-        values = np.where(np.isnan(values), aligned, values)
-        if part.not_asked is not None:
-            skipped[by] |= align_outputs(part.not_asked.astype(float), *names) == 1
-    skipped &= np.isnan(values)
-    table = RatingTable(
-        *map(tuple, (samples, systems, judges)),
-        ratings=values,
-        lost=None,
-        ignored={},
-        not_asked=skipped if skipped.any() else None,
-    )
-    places = (np.searchsorted(all_systems, systems), np.searchsorted(all_samples, samples))
-    return _Rated(
-        table, *places, {at: np.isin(samples, part.samples) for at, part in parts.items()}
-    )
+def _number(rows: pa.Table, columns: Sequence[str]) -> Integers:
+    """Number the distinct rows of some columns."""
+    numbers = np.zeros(rows.num_rows, dtype=np.int64)
+    for name in columns:
+        codes = rows[name].combine_chunks().dictionary_encode().indices.to_numpy().astype(np.int64)
+        _, numbers = np.unique(numbers * (codes.max() + 1) + codes, return_inverse=True)
+    return numbers
 
 
-class _Votes(NamedTuple):
-    """Verdicts [pair, sample] on samples of one release's rows."""
+class _Panel(NamedTuple):
+    """What a release's rows say by the judges that count."""
 
-    verdicts: Floats
-    systems: Integers
-    samples: Integers
-
-    def select(self, chosen: Bools) -> _Votes:
-        return self._replace(verdicts=self.verdicts[:, chosen], samples=self.samples[chosen])
-
-    @property
-    def pairs(self) -> tuple[Integers, Integers]:
-        first, second = list_pairs(len(self.systems))
-        return self.systems[first], self.systems[second]
+    verdicts: Verdicts
+    ratings: Floats  # [system, sample], means over the judges where all of them rated
+    rated: _Rated
 
 
-class _Fit(NamedTuple):
-    """Strengths of systems with what each sample adds to their errors [sample, system]."""
+@dataclass(frozen=True)
+class _Group:
+    """Strengths on samples of one release."""
 
-    systems: Integers
-    values: Floats
-    influence: Floats
-    floor: Floats  # covariance of the drawn points
-    counts: Integers  # samples of each system
-    samples: int
-
-
-def _find_components(adjacency: Any) -> list[Integers]:
-    from scipy.sparse.csgraph import connected_components
-
-    count, labels = connected_components(adjacency, directed=False)
-    return [np.flatnonzero(labels == at) for at in range(count)]
+    origin: str
+    fit: Fit
+    verdicts: Verdicts
+    whole: Verdicts | None  # of all samples of the release by its own judges
+    is_linked: bool  # whether it may link its systems to other groups
 
 
-def _fit(blocks: Iterable[_Votes], systems: Collection[int], size: tuple[int, int]) -> _Fit | None:
-    """Fit strengths with mean 0 to the pairs of the systems, and of those that pairs link to most.
+class _Place(NamedTuple):
+    """How strengths place a system in the home group: by weights of all cells."""
 
-    The errors are those of whole samples; that of half a drawn point a pair keeps a system that
-    always wins from having none.
+    weights: Floats
+    how: Link
+    group: int | None  # the one that holds it and all systems of the home group
+
+
+class _Scale:
+    """The groups of samples, the systems in each, and what they say of each other.
+
+    A cell is the strength of a system in a group; the home group are the own samples of `at`.
     """
-    blocks, (samples, total) = list(blocks), size
-    won, met = np.zeros((total, total)), np.zeros((total, total))
-    seen, chosen = np.zeros((samples, total), dtype=bool), np.isin(np.arange(total), [*systems])
-    for number, block in enumerate(blocks):
-        first, second = block.pairs
-        verdicts = np.where((chosen[first] & chosen[second])[:, None], block.verdicts, np.nan)
-        blocks[number] = block._replace(verdicts=verdicts)
-        points, cells = (
-            count_points(verdicts, len(block.systems)),
-            np.ix_(block.systems, block.systems),
+
+    def __init__(self, boards: _Boards, at: str, method: Method, confidence: float) -> None:
+        self.boards, self.at, self.method, self.confidence = boards, at, method, confidence
+        self.judges = boards.rated[at].table.judges
+        order = [at, *(name for name in reversed([*boards.rated]) if name != at)]
+        self.panels = {
+            name: _Panel(_vote(rated, self.judges), _average(rated, self.judges), rated)
+            for name in order
+            if {*self.judges} <= {*(rated := boards.rated[name]).table.judges}
+        }
+        groups = [group for origin in boards.releases for group in self._fit_groups(origin)]
+        here, none = boards.rated[at].systems, np.zeros(0, dtype=np.int64)
+        groups.sort(
+            key=lambda group: (
+                group.origin == at,
+                len(np.intersect1d(group.fit.systems, here)),
+                group.fit.count,
+            ),
+            reverse=True,
         )
-        won[cells] += points.won
-        met[cells] += points.compared
-        counted = sample_points(verdicts, len(block.systems)).compared > 0
-        seen[np.ix_(block.samples, block.systems)] |= counted.T
-    members = max(_find_components(met > 0), key=len) if total else np.arange(0)
-    if len(members) < 2:
-        return None
-    inside, count = np.ix_(members, members), len(members)
-    drawn = (met[inside] > 0) * DRAWN_POINT
-    won, met, strength = won[inside] + drawn / 2, met[inside] + drawn, np.zeros(count)
-    for _ in range(MAX_ROUNDS):
-        chance = 1 / (1 + np.exp(strength - strength[:, None]))
-        weight = met * chance * (1 - chance)
-        information = np.diag(weight.sum(axis=1)) - weight + 1 / count
-        step = np.linalg.solve(information, (won - met * chance).sum(axis=1))
-        strength = strength + np.clip(step, -1, 1)
-        if np.abs(step).max() < PRECISION:
-            break
-    strength -= strength.mean()
-    position = np.full(total, -1)
-    position[members] = np.arange(count)
-    scores = np.zeros((samples, count))
-    for block in blocks:
-        first, second = (position[at] for at in block.pairs)
-        used = (first >= 0) & (second >= 0)
-        first, second = first[used], second[used]
-        expected = chance[first, second][:, None]
-        surplus = np.nan_to_num((block.verdicts[used] + 1) / 2 - expected)
-        sides = np.zeros((count, len(first)))
-        sides[first, np.arange(len(first))], sides[second, np.arange(len(first))] = 1, -1
-        scores[block.samples] += (sides @ surplus).T
-    first, second = np.nonzero(np.triu(drawn))
-    sides = np.zeros((len(first), count))
-    sides[np.arange(len(first)), first], sides[np.arange(len(first)), second] = 1, -1
-    halves = [sides * (side - chance[first, second])[:, None] for side in (0, 1)]
-    inverse = np.linalg.inv(information)
-    influence, extra = (
-        part @ inverse - (part @ inverse).mean(axis=1, keepdims=True)
-        for part in (scores, np.vstack(halves) * DRAWN_POINT / 2)
-    )
-    used = seen[:, members]
-    counts, sampled = used.sum(axis=0), int(used.any(axis=1).sum())
-    return _Fit(members, strength, influence, extra.T @ extra, counts, sampled)
+        self.groups = groups
+        self.home = groups[0].fit.systems if groups else none
+        keys = [
+            (at, int(system)) for at, group in enumerate(groups) for system in group.fit.systems
+        ]
+        self.cells = {key: cell for cell, key in enumerate(keys)}
+        self.cell_groups, self.cell_systems = np.array(keys, dtype=np.int64).reshape(-1, 2).T
+        self.values = np.concatenate([np.zeros(0), *(group.fit.strength for group in groups)])
+        self.covariance = _covary([group.fit for group in groups], len(boards.samples))
+        self.member = np.zeros((len(groups), len(boards.systems)), dtype=bool)
+        self.member[self.cell_groups, self.cell_systems] = True
+        self.is_linked = np.array([group.is_linked for group in groups], dtype=bool)
+        shared = (self.member & self.is_linked[:, None]).astype(np.int64)
+        self.bridge_counts = widest_links(shared @ shared.T)
+        self.compared, self.won, self.lost = self._count_pairs()
 
+    def _fit_groups(self, origin: str) -> Iterator[_Group]:
+        """Fit strengths to the samples of a release by the judges that count."""
+        parts = [
+            panel.verdicts.select(slice(None), panel.rated.origins[origin])
+            for panel in self.panels.values()
+            if origin in panel.rated.origins
+        ]
+        verdicts, whole = _join(parts), None
+        own = self.boards.rated.get(origin)
+        if origin != self.at and own is not None and origin in own.origins:
+            whole = _vote(own, own.table.judges).select(slice(None), own.origins[origin])
+        has_other_judges = self._has_other_judges(origin)
+        for fit in fit_components(verdicts):
+            is_linked = not has_other_judges or fit.count >= MIN_RERATED
+            pairs = verdicts.of_systems(fit.systems)
+            if whole is not None and is_linked:
+                fit = refine(fit, whole, len(self.boards.samples))
+            yield _Group(origin, fit, pairs, whole, is_linked)
 
-def _cluster(influence: Floats, samples: int) -> Floats:
-    """Return the covariance of what samples add to errors, as whole samples."""
-    covariance: Floats = influence.T @ influence * samples / max(samples - 1, 1)
-    return covariance
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """Cells explained as the sum of an effect of their row and one of their column."""
-
-    cells: Sequence[tuple[Hashable, Hashable]]
-    values: Floats
-    covariance: Floats
-    samples: int
+    def _count_pairs(self) -> tuple[Integers, Integers, Integers]:
+        """Count samples, wins and losses of each pair, from the first rows that have any."""
+        size = len(self.boards.systems)
+        compared, won, lost = (np.zeros((size, size), dtype=np.int64) for _ in range(3))
+        for panel in self.panels.values():
+            values, first, second, _ = panel.verdicts
+            wins, ties, losses = ((values == verdict).sum(axis=1) for verdict in (1, 0, -1))
+            met = wins + ties + losses
+            is_new = (met > 0) & (compared[first, second] == 0)
+            one, two = first[is_new], second[is_new]
+            compared[one, two] = compared[two, one] = met[is_new]
+            won[one, two] = lost[two, one] = wins[is_new]
+            won[two, one] = lost[one, two] = losses[is_new]
+        return compared, won, lost
 
     @cached_property
-    def rows(self) -> dict[Hashable, int]:
-        return {name: at for at, name in enumerate(dict.fromkeys(row for row, _ in self.cells))}
+    def links(self) -> LeastSquares:
+        """The strengths of systems and a constant of each group, from groups that may link."""
+        cells = np.flatnonzero(self.is_linked[self.cell_groups])
+        design = self._design(self.cell_groups[cells], self.cell_systems[cells])
+        counts = [group.fit.count for group in self.groups if group.is_linked]
+        covariance = self.covariance[np.ix_(cells, cells)]
+        return LeastSquares(self.values[cells], covariance, design, min(counts))
 
-    @cached_property
-    def columns(self) -> dict[Hashable, int]:
-        return {name: at for at, name in enumerate(dict.fromkeys(name for _, name in self.cells))}
+    def _design(self, groups: Integers, systems: Integers) -> Floats:
+        sizes = len(self.boards.systems), len(self.groups)
+        rows = np.hstack([np.eye(sizes[0])[systems], np.eye(sizes[1])[groups]])
+        return np.delete(rows, sizes[0], axis=1)  # the home group has no constant
 
-    def describe(self, row: Hashable, column: Hashable) -> Floats:
-        effects = np.zeros(len(self.rows) + len(self.columns))
-        effects[[self.rows[row], len(self.rows) + self.columns[column]]] = 1
-        return effects
-
-    @cached_property
-    def solution(self) -> tuple[Floats, Floats]:
-        """The weights of cells [effect, cell], and what the effects leave of cells."""
-        design = np.array([self.describe(*cell) for cell in self.cells])
-        inverse = np.linalg.pinv(design)
-        return inverse, np.eye(len(design)) - design @ inverse
-
-    @property
-    def freedom(self) -> int:
-        return round(float(np.trace(self.solution[1])))
-
-    @property
-    def interaction(self) -> float:
-        """The variance of cells beyond that of their samples; below 0 by chance."""
-        left = self.solution[1]
-        noise = np.trace(left @ self.covariance)
-        return (
-            float(self.values @ left @ self.values - noise) / self.freedom if self.freedom else 0.0
-        )
-
-    def predict(self, column: Hashable) -> tuple[Floats, Floats, Floats]:
-        """Return by row weights of cells for its value in a column, and loads of interactions.
-
-        A row that has that cell needs no other, and the interaction of the cell is its own.
-        """
-        own = {cell: at for at, cell in enumerate(self.cells)}
-        weights, loads = (np.zeros((len(self.rows), len(self.cells))) for _ in range(2))
-        extra = np.zeros(len(self.rows))
-        for row, at in self.rows.items():
-            if (row, column) in own:
-                weights[at, own[row, column]] = 1
-            else:
-                weights[at] = loads[at] = self.describe(row, column) @ self.solution[0]
-                extra[at] = 1
-        return weights, loads, extra
-
-    def half_width(self, variance: Any, load: Any, confidence: float) -> Floats:
-        """Return half intervals, NaN where nothing shows how large interactions are."""
-        if not self.freedom or self.samples < MIN_SAMPLES:
-            return np.full(np.shape(variance), np.nan)
-        sampled, total = compute_t_quantile(np.array([self.samples - 1, self.freedom]), confidence)
-        spread = np.sqrt(np.maximum(variance + load * self.interaction, 0))
-        return np.maximum(sampled * np.sqrt(variance), total * spread)
-
-    def test_interaction(self) -> float | None:
-        """Return the p value of Hotelling's test that there is no interaction."""
-        from scipy.special import fdtrc
-
-        freedom, left = self.freedom, self.solution[1]
-        others = self.samples - freedom
-        if not freedom or others < 1:
+    def _place(self, system: int) -> _Place | None:
+        """Place a system in the home group, by the nearest to common samples that there is."""
+        weights = np.zeros(len(self.values))
+        if self.member[:1, system].any():
+            weights[self.cells[0, system]] = 1.0
+            return _Place(weights, "common", 0)
+        holding = self.member[:, system] & self.member[:, self.home].all(axis=1)
+        if holding.any() and self.method != "bridges":
+            group = max(np.flatnonzero(holding), key=lambda at: self.groups[at].fit.count)
+            weights[self.cells[group, system]] = 1.0
+            for other in self.home:
+                weights[self.cells[group, int(other)]] -= 1 / len(self.home)
+                weights[self.cells[0, int(other)]] += 1 / len(self.home)
+            is_direct = self.compared[system, self.home].any()
+            return _Place(weights, "common" if is_direct else "path", int(group))
+        if self.method == "common" or not len(self.home) or not self.is_linked[0]:
             return None
-        basis = np.linalg.svd(left)[0][:, :freedom]
-        residual = basis.T @ self.values
-        distance = residual @ np.linalg.solve(basis.T @ self.covariance @ basis, residual)
-        return float(fdtrc(freedom, others, distance * others / (freedom * (self.samples - 1))))
-
-
-@lru_cache(4096)
-def _compute_share_interval(wins: int, losses: int, count: int, confidence: float) -> Interval:
-    low, high = score_interval(wins, losses, count, (1 + confidence) / 2)
-    return 0.5 + low, 0.5 + high
-
-
-def _to_interval(value: float, half: float) -> Interval | None:
-    return None if math.isnan(half) else (float(value - half), float(value + half))
-
-
-Board = Callable[[Collection[int]], _Fit | None]
-
-
-@dataclass(frozen=True)
-class _Gauge:
-    """The comparison of all systems by the judges of a release."""
-
-    archive: _Archive
-    at: str
-    method: Method
-    confidence: float
-
-    @property
-    def size(self) -> tuple[int, int]:
-        return len(self.archive.samples), len(self.archive.systems)
-
-    @cached_property
-    def judges(self) -> tuple[str, ...]:
-        return self.archive.rated[self.at].table.judges
-
-    @cached_property
-    def votes(self) -> dict[str, _Votes]:
-        """The votes of these judges by release, that of `at` first, then from the newest."""
-        newest_first = [self.at, *(name for name in self.archive.releases[::-1] if name != self.at)]
-        voted = ((name, self._vote(name, self.judges)) for name in newest_first)
-        return {name: votes for name, votes in voted if votes}
-
-    def _vote(self, release: str, judges: Sequence[str]) -> _Votes | None:
-        rated = self.archive.rated.get(release)
-        if not rated or not {*judges} <= {*rated.table.judges}:
+        row = self._design(np.zeros(1, dtype=np.int64), np.array([system]))[0]
+        chosen = self.links.find_weights(row)
+        if chosen is None:
             return None
-        table = rated.table.of_judges(np.isin(rated.table.judges, judges))
-        verdicts = JudgeVotes(table, "corrected", "exclude", RUBRIC).pair_verdicts
-        return _Votes(verdicts, rated.systems, rated.samples)
-
-    def _list_rated(self, release: str, origin: str) -> Integers:
-        """Return the systems that were rated on some samples of a release's rows."""
-        if not (rated := self.archive.rated.get(release)) or origin not in rated.sets:
-            return np.arange(0)
-        is_rated = ~np.isnan(rated.table.ratings[..., rated.sets[origin]])
-        return rated.systems[is_rated.any(axis=(0, 2))]
-
-    @cached_property
-    def linked_sets(self) -> set[str]:
-        """The releases whose samples newer systems were asked for as well, and their own."""
-        sets = {self.at}
-        if self.method != "bridges":
-            links = [
-                {name, origin}
-                for name in self.votes
-                for origin in self.archive.rated[name].sets
-                if {*self._list_rated(name, origin)} - {*self._list_rated(origin, origin)}
-            ]
-            for _ in links:
-                sets |= set[str]().union(*(link for link in links if link & sets))
-        return sets
-
-    def _select_pairs(self, sets: Collection[str] | None) -> list[_Votes]:
-        """Select samples of some sets; a pair counts in the first release that rated both."""
-        met, blocks = np.zeros((self.size[1],) * 2, dtype=bool), []
-        for name, votes in self.votes.items():
-            if self.method == "bridges" and name != self.at:
-                break
-            masks = self.archive.rated[name].sets.items()
-            chosen = [mask for origin, mask in masks if sets is None or origin in sets]
-            block = votes.select(np.any([np.zeros(len(votes.samples), bool), *chosen], axis=0))
-            first, second = block.pairs
-            verdicts = np.where(met[first, second][:, None], np.nan, block.verdicts)
-            is_met = ~np.isnan(verdicts).all(axis=1)
-            met[first[is_met], second[is_met]] = met[second[is_met], first[is_met]] = True
-            blocks.append(block._replace(verdicts=verdicts))
-        return blocks
-
-    def _make_board(self, release: str) -> Board | Unlinked:
-        """Return the fit of a release's own samples, on the scale of these judges."""
-        own = self.archive.rated[release].sets.get(release)
-        if own is None:
-            return Unlinked.UNCONNECTED
-        if votes := self.votes.get(release):
-            own_votes = votes.select(own)
-            return lambda systems: _fit([own_votes], systems, self.size)
-        old = self._vote(release, self.archive.rated[release].table.judges)
-        old = old.select(own)
-        again: list[_Votes] = []
-        for name, votes in self.votes.items():
-            if (mask := self.archive.rated[name].sets.get(release)) is not None:
-                is_rated = mask & ~np.isnan(votes.verdicts).all(axis=0)
-                again.append(votes.select(is_rated & np.isin(votes.samples, old.samples)))
-        new = max(again, key=lambda votes: len(votes.samples), default=None)
-        if new is None or len(new.samples) < MIN_RERATED:
-            return Unlinked.OTHER_JUDGES
-        part = old.select(np.isin(old.samples, new.samples))
-
-        def fit(systems: Collection[int]) -> _Fit | None:
-            both = {*systems}
-            for votes in (new, old, part):
-                fitted = _fit([votes], both, self.size)
-                both &= {*fitted.systems} if fitted else set()
-            rerated, whole, same = (_fit([votes], both, self.size) for votes in (new, old, part))
-            if not (rerated and whole and same):
-                return None
-            size = float((same.influence**2).sum())
-            # How much the old judges tell of the new ones, the same for all systems.
-            weight = float(np.clip((same.influence * rerated.influence).sum() / (size or 1), 0, 1))
-            values = rerated.values + weight * (whole.values - same.values)
-            change = weight * (whole.influence - same.influence)
-            return rerated._replace(values=values, influence=rerated.influence + change)
-
-        return fit
+        weights[self.is_linked[self.cell_groups]] = chosen
+        return _Place(weights, "bridges", None)
 
     def build(self) -> Ruler:
-        """Compare all pairs and gather what there is to say."""
-        names, total = self.archive.systems, self.size[1]
-        scale = _Scale.make_empty(total)
-        wins, met = (np.zeros((total, total), dtype=int) for _ in range(2))
-        for block in self._select_pairs({self.at} if self.method == "bridges" else None):
-            first, second = block.pairs
-            for sign, winner, loser in ((1, first, second), (-1, second, first)):
-                wins[winner, loser] += (block.verdicts == sign).sum(axis=1)
-                met[winner, loser] += (~np.isnan(block.verdicts)).sum(axis=1)
-        blocks = self._select_pairs(self.linked_sets)
-        main, bend = _fit(blocks, range(total), self.size), None
-        if main:
-            own = self._list_rated(self.at, self.at)
-            scale.add_fit(main, _count_chain_samples(blocks, total), self.confidence)
-            for system in main.systems.tolist():
-                is_direct = system in own or met[system, own].any()
-                scale.how[system] = "common" if is_direct else "path"
-            if len(main.systems) < total and self.method != "common":
-                bend = self._add_bridges(main, blocks, scale)
-        apart = Unlinked.NOT_COMMON if self.method == "common" else Unlinked.UNCONNECTED
-        beside = self._list_compared()
-        for system in range(total):
-            if system not in scale.how:
-                scale.refused.setdefault(system, apart if system in beside else Unlinked.NOT_RATED)
-            elif scale.how[system] != "bridges" and np.isnan(scale.half[system]):
-                scale.refused[system] = Unlinked.FEW_SAMPLES
-        bounds = map(_to_interval, scale.values, scale.half)
-        interval = dict(zip(names, bounds, strict=True))
-        strength, first = by_rate(label(names, scale.values)), dict[str, str]()
-        for release, rated in self.archive.rated.items():
-            for origin in rated.sets:
-                for system in self._list_rated(release, origin):
-                    earlier = first.setdefault(names[system], release)
-                    first[names[system]] = min(earlier, release, key=self.archive.releases.index)
-        place = {name: at for at, name in enumerate(names)}
+        """Compute everything that the ruler says."""
+        names = self.boards.systems
+        places = [self._place(system) for system in range(len(names))]
+        zero = np.zeros(len(self.values))
+        if len(self.home):
+            zero[: len(self.home)] = 1 / len(self.home)
+        strength = dict[str, float | None]()
+        interval, refused = dict[str, Interval | None](), dict[str, Unlinked]()
+        for system, (name, place) in enumerate(zip(names, places, strict=True)):
+            strength[name] = interval[name] = None
+            if place is None:
+                is_held = self.member[:, system] & ~self.is_linked
+                is_rated = any(system in panel.rated.systems for panel in self.panels.values())
+                other_judges = is_held.any() or not is_rated
+                refused[name] = Unlinked.OTHER_JUDGES if other_judges else Unlinked.UNCONNECTED
+                continue
+            weights = place.weights - zero
+            estimate = strength[name] = float(weights @ self.values)
+            half, reason = self._half_width(system, weights, place)
+            if reason:
+                refused[name] = reason
+            if half is not None:
+                interval[name] = estimate - half, estimate + half
+        strength = by_rate(strength)
+        position = {name: system for system, name in enumerate(names)}
+        pairs = self._compare_pairs(places)
         return Ruler(
-            strength=strength,
-            interval={name: interval[name] for name in strength},
-            differences={
+            strength,
+            {name: interval[name] for name in strength},
+            {
                 name: {
-                    other: scale.compare(place[name], place[other], wins, met, self.confidence)
+                    other: pairs[position[name], position[other]]
                     for other in strength
                     if other != name
                 }
                 for name in strength
             },
-            how={name: scale.how.get(place[name]) for name in strength},
-            samples={name: int(scale.counts[place[name]]) for name in strength},
-            first={name: first[name] for name in strength if name in first},
-            releases=self.archive.releases,
-            at=self.at,
-            difficulty=_compute_difficulty(self.archive, self.at, self.confidence),
-            judge_shift=self._compute_judge_shifts(),
-            bend=bend,
-            refused={
-                name: scale.refused[place[name]]
-                for name in strength
-                if place[name] in scale.refused
-            },
-            definition={
+            {name: place.how if (place := places[position[name]]) else None for name in strength},
+            dict(zip(names, self._count_samples(), strict=True)),
+            self._find_first(),
+            self.boards.releases,
+            self.at,
+            self._measure_difficulty(),
+            self._measure_judge_shift(),
+            self._test_bend(pairs.values()),
+            {name: refused[name] for name in strength if name in refused},
+            {
                 "measure": "ruler",
                 "at": self.at,
-                "judges": list(self.judges),
                 "method": self.method,
-                "vote": "plurality",
-                "tie": 0.5,
                 "confidence": self.confidence,
-                "intervals": {
-                    "common": "score of paired shares (Tango 1998)",
-                    "path": "Bradley-Terry clustered by sample, Student's t",
-                    "bridges": "least squares with the interaction of system and release",
-                },
-                "linked": sorted(self.linked_sets, key=self.archive.releases.index),
-                "bend_level": BEND_LEVEL,
-                "least_rerated": MIN_RERATED,
+                "judges": list(self.judges),
+                "rubric": RUBRIC,
+                "vote": "plurality",
+                "common": "score of paired shares",
+                "strengths": "Bradley-Terry, clustered by sample",
+                "drawn_point": DRAWN_POINT,
+                "bridges": "least squares over releases",
+                "min_rerated": MIN_RERATED,
             },
         )
 
-    def _list_compared(self) -> set[int]:
-        """Return the systems that some judge rated beside another one."""
-        compared: set[int] = set()
-        for rated in self.archive.rated.values():
-            is_rated = ~np.isnan(rated.table.ratings)
-            beside = (is_rated & (is_rated.sum(axis=1, keepdims=True) > 1)).any(axis=(0, 2))
-            compared |= {*rated.systems[beside].tolist()}
-        return compared
+    def _half_width(
+        self, system: int, weights: Floats, place: _Place
+    ) -> tuple[float | None, Unlinked | None]:
+        """Return half of a strength's interval, and why there is none, or no verdict."""
+        variance = float(weights @ self.covariance @ weights)
+        if place.group is not None:
+            count = self.groups[place.group].fit.count
+            if count < MIN_SAMPLES:
+                return None, Unlinked.SAMPLES
+            return float(compute_t_quantile(count - 1, self.confidence) * np.sqrt(variance)), None
+        bridges = self._count_bridges(system, int(self.home[0]))
+        if bridges < 2:
+            return None, Unlinked.ONE_BRIDGE
+        if self.links.samples < MIN_SAMPLES:
+            return None, Unlinked.SAMPLES
+        load = float(place.weights @ place.weights) + 1.0
+        half = self.links.half_width(variance, load, self.confidence)
+        return half, Unlinked.TWO_BRIDGES if bridges < VERDICT_BRIDGES else None
 
-    def _add_bridges(self, main: _Fit, blocks: list[_Votes], scale: _Scale) -> Bend | None:
-        """Place the systems outside of the main fit by those that several releases rated."""
-        fits, boards = {self.at: main}, dict[str, Board]()
-        boards[self.at] = lambda systems: _fit(blocks, systems, self.size)
-        for release in self.archive.rated:
-            outside = {*self._list_rated(release, release).tolist()} - {*main.systems.tolist()}
-            if release == self.at or not outside:
-                continue
-            board = self._make_board(release)
-            if isinstance(board, Unlinked):
-                scale.refused.update(dict.fromkeys(outside, board))
-            elif fitted := board(range(self.size[1])):
-                fits[release], boards[release] = fitted, board
-        reached = _count_bridges(fits, self.at)
-        grid = _build_grid({name: fits[name] for name in reached})
-        columns = [fits[name].systems.tolist() for name in reached]
-        bridges = {at for at in range(self.size[1]) if sum(at in column for column in columns) > 1}
-        if not bridges:
-            return None
-        width = {
-            at: max(reached[name] for name in reached if at in fits[name].systems)
-            for at, _ in grid.cells
-        }
-        weights, loads, extra = grid.predict(self.at)
-        systems = np.array([*grid.rows], dtype=np.int64)
-        shown, covariance = weights @ grid.values, weights @ grid.covariance @ weights.T
-        variance = np.diag(covariance)
-        new = np.array([at not in scale.how for at in systems])
-        single = np.array([width[at] < 2 for at in systems])
-        half = grid.half_width(variance, (loads**2).sum(axis=1) + extra, self.confidence)
-        between = np.maximum(variance[:, None] + variance - 2 * covariance, 0)
-        load = ((loads[:, None] - loads) ** 2).sum(axis=2) + extra[:, None] + extra
-        halves = grid.half_width(between, load, self.confidence)
-        halves[single[:, None] | single] = np.nan
-        scale.values[systems[new]] = shown[new]
-        scale.half[systems[new]] = np.where(single, np.nan, half)[new]
-        for fitted in fits.values():
-            counts = scale.counts[fitted.systems]
-            scale.counts[fitted.systems] = np.where(counts, counts, fitted.counts)
-        rows, columns_of_pairs = np.nonzero(new[:, None] | new)
-        cells = systems[rows], systems[columns_of_pairs]
-        scale.estimates[cells] = (shown[:, None] - shown)[rows, columns_of_pairs]
-        scale.halves[cells] = halves[rows, columns_of_pairs]
-        scale.bases[cells] = np.minimum(scale.counts[cells[0]], scale.counts[cells[1]])
-        for system in systems[new].tolist():
-            scale.how[system] = "bridges"
-            scale.refused.pop(system, None)
-            if width[system] < VERDICT_BRIDGES:
-                is_single = width[system] < 2
-                scale.refused[system] = Unlinked.ONE_BRIDGE if is_single else Unlinked.TWO_BRIDGES
-        # On bridges alone: a field of others that moved would be taken for bridges that did.
-        refits = {name: fitted for name in reached if (fitted := boards[name](bridges))}
-        p_value = _build_grid(refits).test_interaction() if len(refits) > 1 else None
-        names = tuple(self.archive.systems[at] for at in sorted(bridges))
-        return Bend(p_value, p_value is not None and p_value < BEND_LEVEL, names)
+    def _count_bridges(self, system: int, other: int) -> int:
+        """Return how many systems link two at the weakest place between their groups."""
+        sides = (np.flatnonzero(self.member[:, at] & self.is_linked) for at in (system, other))
+        return int(self.bridge_counts[np.ix_(*sides)].max(initial=0))
 
-    def _compute_judge_shifts(self) -> dict[str, Change]:
-        """Compare ratings of the same outputs by the judges of `at` and by a release's own."""
-        shifts: dict[str, Change] = {}
-        here = self.archive.rated[self.at]
-        for release, there in self.archive.rated.items():
-            if release == self.at or release not in here.sets or there.table.judges == self.judges:
-                continue
-            new = _average_judges(here.table)[:, here.sets[release]]
-            names = here.systems, here.samples[here.sets[release]], there.systems, there.samples
-            gaps = align_outputs(new, *(at.tolist() for at in names)) - _average_judges(there.table)
-            gaps = nan_mean(gaps[:, there.sets.get(release, slice(0))])
-            gaps = gaps[~np.isnan(gaps)]
-            if len(gaps):
-                half = math.nan
-                if len(gaps) >= MIN_SAMPLES:
-                    error = gaps.std(ddof=1) / math.sqrt(len(gaps))
-                    half = float(compute_t_quantile(len(gaps) - 1, self.confidence) * error)
-                shifts[release] = Change(float(gaps.mean()), _to_interval(gaps.mean(), half))
-        return shifts
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """What is known so far of systems, and of each two of them, NaN where nothing is."""
-
-    values: Floats
-    half: Floats
-    counts: Integers
-    estimates: Floats
-    halves: Floats
-    bases: Integers
-    how: dict[int, Link]
-    refused: dict[int, Unlinked]
-
-    @classmethod
-    def make_empty(cls, total: int) -> _Scale:
-        empty, pairs = np.full(total, np.nan), np.full((total, total), np.nan)
-        counts = np.zeros(total, dtype=np.int64)
-        bases = np.zeros((total, total), dtype=np.int64)
-        return cls(empty, empty.copy(), counts, pairs, pairs.copy(), bases, {}, {})
-
-    def add_fit(self, fitted: _Fit, bases: Integers, confidence: float) -> None:
-        """Enter strengths and what they let expect of each pair."""
-        systems, inside = fitted.systems, np.ix_(fitted.systems, fitted.systems)
-        covariance = _cluster(fitted.influence, fitted.samples) + fitted.floor
-        variance = np.diag(covariance)
-        between = np.maximum(variance[:, None] + variance - 2 * covariance, 0)
-        self.values[systems], self.counts[systems] = fitted.values, fitted.counts
-        self.estimates[inside] = fitted.values[:, None] - fitted.values
-        self.bases[inside] = bases[inside]
-        for halves, place, spread, counts in (
-            (self.half, systems, variance, fitted.counts),
-            (self.halves, inside, between, bases[inside]),
-        ):
-            quantile = compute_t_quantile(np.maximum(counts - 1, 1), confidence)
-            halves[place] = np.where(counts < MIN_SAMPLES, np.nan, quantile * np.sqrt(spread))
-
-    def compare(
-        self, system: int, other: int, wins: Integers, met: Integers, confidence: float
-    ) -> Difference:
-        """Return the share counted on common samples, or what the strengths let expect."""
-        if count := int(met[system, other]):
-            won, lost = int(wins[system, other]), int(wins[other, system])
-            ends: tuple[float | None, float | None] = (None, None)
-            if count >= MIN_SAMPLES:
-                ends = _compute_share_interval(won, lost, count, confidence)
-            return Difference(0.5 + (won - lost) / count / 2, *ends, count, "common")
-        estimate, half = self.estimates[system, other], self.halves[system, other]
-        if np.isnan(estimate):
-            return Difference(None, None, None, 0, None)
-        from scipy.special import expit
-
-        middle, low, high = (
-            to_number(float(expit(value))) for value in (estimate, estimate - half, estimate + half)
-        )
-        bridged = "bridges" in (self.how[system], self.how[other])
-        return Difference(
-            middle, low, high, int(self.bases[system, other]), "bridges" if bridged else "path"
-        )
-
-
-def _count_chain_samples(blocks: Iterable[_Votes], total: int) -> Integers:
-    """Return for each two systems the fewest samples of a link of the shortest chain of pairs."""
-    from scipy.sparse.csgraph import shortest_path
-
-    met = np.zeros((total, total), dtype=np.int64)
-    for block in blocks:
-        first, second = block.pairs
-        counts = (~np.isnan(block.verdicts)).sum(axis=1)
-        np.add.at(met, (first, second), counts)
-        np.add.at(met, (second, first), counts)
-    lengths, before = shortest_path(met > 0, unweighted=True, return_predecessors=True)
-    fewest = met.copy()
-    for start, end in sorted(
-        np.argwhere(np.isfinite(lengths) & (lengths > 1)).tolist(), key=lambda pair: lengths[*pair]
-    ):
-        middle = before[start, end]
-        fewest[start, end] = min(fewest[start, middle], met[middle, end])
-    return fewest
-
-
-def _count_bridges(fits: Mapping[str, _Fit], at: str) -> dict[str, int]:
-    """Return the releases that systems link to `at`, each by the fewest of any step."""
-    systems = {name: {*fitted.systems.tolist()} for name, fitted in fits.items()}
-    reached = {at: len(systems[at])}
-    while len(reached) < len(fits):
-        widths = {
-            name: max(min(reached[other], len(systems[name] & systems[other])) for other in reached)
-            for name in fits
-            if name not in reached
-        }
-        widest = max(widths, key=widths.__getitem__)
-        if not widths[widest]:
-            break
-        reached[widest] = widths[widest]
-    return reached
-
-
-def _build_grid(fits: Mapping[str, _Fit]) -> _Grid:
-    scaled = (
-        fitted.influence * math.sqrt(fitted.samples / max(fitted.samples - 1, 1))
-        for fitted in fits.values()
-    )
-    influence, start = np.hstack([*scaled]), 0
-    covariance = influence.T @ influence
-    for fitted in fits.values():
-        end = start + len(fitted.systems)
-        covariance[start:end, start:end] += fitted.floor
-        start = end
-    return _Grid(
-        [(system, name) for name, fitted in fits.items() for system in fitted.systems.tolist()],
-        np.concatenate([fitted.values for fitted in fits.values()]),
-        covariance,
-        min(fitted.samples for fitted in fits.values()),
-    )
-
-
-def _average_judges(table: RatingTable) -> Floats:
-    """Return the mean rating [system, sample] by all judges who were asked about everything."""
-    complete = table.complete if table.complete.judges else table
-    averages: Floats = complete.ratings.mean(axis=0)
-    return averages
-
-
-def _compute_difficulty(archive: _Archive, at: str, confidence: float) -> dict[str, Change | None]:
-    """Compare mean ratings of the same systems by the same judges on samples of two releases."""
-    cells: list[tuple[str, Hashable, int, str]] = []
-    columns, means, fewest = [], list[float](), list[int]()
-    for release, rated in archive.rated.items():
-        averages = _average_judges(rated.table)
-        for origin, chosen in rated.sets.items():
-            for system, row in zip(
-                rated.systems.tolist(), np.where(chosen, averages, np.nan), strict=True
-            ):
-                if (count := int((~np.isnan(row)).sum())) > 1:
-                    deviations = np.zeros(len(archive.samples))
-                    deviations[rated.samples] = np.nan_to_num(row - np.nanmean(row)) / count
-                    deviations *= math.sqrt(count / (count - 1))
-                    cells.append((release, rated.table.judges, system, origin))
-                    columns.append(deviations)
-                    means.append(float(np.nanmean(row)))
-                    fewest.append(count)
-    best: dict[str, Change | None] = dict.fromkeys(archive.releases)
-    # Side by side in the same release first; else the same system, rated in two of them.
-    for rows in (
-        [(release, system) for release, _, system, _ in cells],
-        [(judges, system) for _, judges, system, _ in cells],
-    ):
-        origins = [origin for *_, origin in cells]
-        linked, grown = {at}, True
-        while grown:
-            witnesses = {row for row, origin in zip(rows, origins, strict=True) if origin in linked}
-            wider = linked | {
-                origin for row, origin in zip(rows, origins, strict=True) if row in witnesses
-            }
-            linked, grown = wider, wider != linked
-        if len(linked) <= sum(change is not None for change in best.values()) or len(linked) < 2:
-            continue
-        order = sorted(
-            (number for number, origin in enumerate(origins) if origin in linked),
-            key=lambda number: archive.releases.index(origins[number]),
-        )
-        influence = np.array([columns[number] for number in order]).T
-        grid = _Grid(
-            [(rows[number], origins[number]) for number in order],
-            np.array([means[number] for number in order]),
-            influence.T @ influence,
-            min(fewest[number] for number in order),
-        )
-        side_by_side = all(isinstance(row[0], str) for row in rows)
-        best = dict.fromkeys(archive.releases)
-        for origin, column in grid.columns.items():
-            # Lower ratings are harder samples.
-            weights = grid.solution[0][len(grid.rows)] - grid.solution[0][len(grid.rows) + column]
-            variance = float(weights @ grid.covariance @ weights)
-            if side_by_side:
-                half = compute_t_quantile(max(grid.samples - 1, 1), confidence) * math.sqrt(
-                    variance
-                )
-                half = half if grid.samples >= MIN_SAMPLES else math.nan
-            else:
-                half = grid.half_width(variance, weights @ weights, confidence)
-            best[str(origin)] = Change(
-                float(weights @ grid.values),
-                _to_interval(weights @ grid.values, float(half)) if column else None,
+    def _compare_pairs(self, places: Sequence[_Place | None]) -> dict[tuple[int, int], Difference]:
+        """Compare each two systems, in both orders."""
+        chains, pairs = widest_links(self.compared), dict[tuple[int, int], Difference]()
+        for one, other in zip(*map(np.ndarray.tolist, list_pairs(len(places))), strict=True):
+            pair = self._count_shares(one, other)
+            if pair is None:
+                pair = self._compare_strengths(one, other, places)
+                pair = pair._replace(samples=int(chains[one, other])) if pair.how else pair
+            ends = (
+                None if end is None else 1 - end for end in (pair.estimate, pair.high, pair.low)
             )
-    return best
+            pairs[one, other], pairs[other, one] = pair, Difference(*ends, pair.samples, pair.how)
+        return pairs
+
+    def _count_shares(self, one: int, other: int) -> Difference | None:
+        count = int(self.compared[one, other])
+        if not count or self.method == "bridges":
+            return None
+        won, lost = int(self.won[one, other]), int(self.lost[one, other])
+        low = high = None
+        if count >= MIN_SAMPLES:
+            ends = score_interval(won, lost, count, (1 + self.confidence) / 2)
+            low, high = (0.5 + end for end in ends)
+        return Difference(0.5 + (won - lost) / count / 2, low, high, count, "common")
+
+    def _compare_strengths(
+        self, one: int, other: int, places: Sequence[_Place | None]
+    ) -> Difference:
+        """Compare two systems that share no samples, in a group of both or by least squares."""
+        groups = np.flatnonzero(self.member[:, one] & self.member[:, other])
+        half: float | None = None
+        if len(groups):
+            group = int(groups[0])
+            weights, how = np.zeros(len(self.values)), "path"
+            weights[self.cells[group, one]], weights[self.cells[group, other]] = 1.0, -1.0
+            count = self.groups[group].fit.count
+            if count >= MIN_SAMPLES:
+                half = compute_t_quantile(count - 1, self.confidence)
+                half *= np.sqrt(weights @ self.covariance @ weights)
+        else:
+            sides = places[one], places[other]
+            if None in sides or self.method == "common":
+                return Difference(None, None, None, 0, None)
+            weights, how = sides[0].weights - sides[1].weights, "bridges"
+            bridges = self._count_bridges(one, other)
+            if bridges > 1 and self.links.samples >= MIN_SAMPLES:
+                away = [side.weights for side in sides if side.group != 0]
+                load = float(((away[0] - away[1] if len(away) > 1 else away[0]) ** 2).sum())
+                variance = float(weights @ self.covariance @ weights)
+                half = self.links.half_width(variance, load + len(away), self.confidence)
+        gap = float(weights @ self.values)
+        ends = (gap, *((None, None) if half is None else (gap - half, gap + half)))
+        return Difference(*(None if end is None else _to_share(end) for end in ends), 0, how)
+
+    def _count_samples(self) -> list[int]:
+        """Count the samples on which each system was compared by the judges that count."""
+        met = np.zeros((len(self.boards.systems), len(self.boards.samples)), dtype=bool)
+        for panel in self.panels.values():
+            values, first, second, samples = panel.verdicts
+            for system in panel.rated.systems:
+                pairs = values[(first == system) | (second == system)]
+                met[system, samples] |= (~np.isnan(pairs)).any(axis=0)
+        counts: list[int] = met.sum(axis=1).tolist()
+        return counts
+
+    def _find_first(self) -> dict[str, str]:
+        first = dict[str, str]()
+        for only_own in (True, False):
+            for name, rated in self.boards.rated.items():
+                own = rated.origins.get(name, np.zeros(len(rated.samples), dtype=bool))
+                values = rated.table.ratings[..., own] if only_own else rated.table.ratings
+                is_rated = (~np.isnan(values)).any(axis=(0, 2))
+                for system, counts in zip(rated.table.systems, is_rated, strict=True):
+                    if counts or not only_own:
+                        first.setdefault(system, name)
+        return first
+
+    def _measure_difficulty(self) -> dict[str, Change | None]:
+        """Measure by witnesses of the same release, or by bridges where these reach further."""
+        changes = dict.fromkeys(self.boards.releases, None) | self._compare_ratings(False)
+        if self.method != "common":
+            linked = dict.fromkeys(self.boards.releases, None) | self._compare_ratings(True)
+            sizes = [sum(map(bool, every.values())) for every in (changes, linked)]
+            if sizes[1] > sizes[0] or self.method == "bridges":
+                return linked
+        return changes
+
+    def _compare_ratings(self, use_bridges: bool) -> dict[str, Change]:
+        """Compare mean ratings of the same systems on samples of several releases."""
+        names, keys, means = self.boards.releases, list[tuple[Any, int]](), list[float]()
+        rows, counts = list[Floats](), list[int]()
+        for release, panel in self.panels.items():
+            for origin, chosen in panel.rated.origins.items():
+                if use_bridges and self._has_other_judges(origin) and chosen.sum() < MIN_RERATED:
+                    continue
+                for system, ratings in zip(panel.rated.systems, panel.ratings, strict=True):
+                    is_rated = chosen & ~np.isnan(ratings)
+                    if (count := int(is_rated.sum())) > 1:
+                        row = np.zeros(len(self.boards.samples))
+                        deviations = ratings[is_rated] - ratings[is_rated].mean()
+                        row[panel.rated.samples[is_rated]] = deviations / np.sqrt(
+                            count * (count - 1)
+                        )
+                        key = int(system) if use_bridges else (release, int(system))
+                        keys.append((key, names.index(origin)))
+                        means.append(float(ratings[is_rated].mean()))
+                        rows.append(row), counts.append(count)
+        present = sorted({origin for _, origin in keys})
+        if len(present) < 2:
+            return {}
+        witnesses = {key: at for at, key in enumerate(dict.fromkeys(key for key, _ in keys))}
+        design = np.zeros((len(keys), len(witnesses) + len(names)))
+        for cell, (key, origin) in enumerate(keys):
+            design[cell, witnesses[key]], design[cell, len(witnesses) + origin] = 1.0, -1.0
+        influence = np.array(rows)
+        links = LeastSquares(np.array(means), influence @ influence.T, design, min(counts))
+
+        def weigh(origin: int, other: int) -> Floats | None:
+            contrast = np.zeros(design.shape[1])
+            contrast[len(witnesses) + origin] += 1.0
+            contrast[len(witnesses) + other] -= 1.0
+            return links.find_weights(contrast)
+
+        last = names.index(self.at) if names.index(self.at) in present else present[-1]
+        oldest = next(origin for origin in present if weigh(origin, last) is not None)
+        changes = dict[str, Change]()
+        for origin in present:
+            weights = weigh(origin, oldest)
+            if weights is None or (oldest == last and len(present) > 1 and origin == oldest):
+                continue
+            ends: Interval | None = None
+            if origin != oldest and links.samples >= MIN_SAMPLES and (links.df or not use_bridges):
+                load = float(weights @ weights) if use_bridges else 0.0
+                variance = float(weights @ links.covariance @ weights)
+                half = links.half_width(variance, load, self.confidence)
+                ends = float(weights @ links.values) - half, float(weights @ links.values) + half
+            changes[names[origin]] = Change(float(weights @ links.values), ends)
+        return changes
+
+    def _measure_judge_shift(self) -> dict[str, Change]:
+        """Compare ratings of the same outputs by the judges that count and by the earlier ones."""
+        changes = dict[str, Change]()
+        for origin, rated in self.boards.rated.items():
+            panels = (panel for name, panel in self.panels.items() if name != origin)
+            panel = next((panel for panel in panels if origin in panel.rated.origins), None)
+            if panel is None or {*rated.table.judges} == {*self.judges}:
+                continue
+            names = rated.table.systems, rated.table.samples
+            again = align_outputs(
+                np.where(panel.rated.origins[origin], panel.ratings, np.nan),
+                panel.rated.table.systems,
+                panel.rated.table.samples,
+                *names,
+            )
+            own = rated.origins.get(origin, np.zeros(len(rated.samples), dtype=bool))
+            change = (again - _average(rated, rated.table.judges))[:, own]
+            total = int((~np.isnan(change)).sum())
+            if not total:
+                continue
+            mean = float(np.nansum(change) / total)
+            sums = np.nansum(change - mean, axis=0) / total
+            count = int((~np.isnan(change)).any(axis=0).sum())
+            ends: Interval | None = None
+            if count >= MIN_SAMPLES and np.ptp(change[~np.isnan(change)]) > MIN_SPREAD:
+                error = np.sqrt((sums**2).sum() * count / (count - 1))
+                half = float(compute_t_quantile(count - 1, self.confidence) * error)
+                ends = mean - half, mean + half
+            changes[origin] = Change(mean, ends)
+        return changes
+
+    def _test_bend(self, pairs: Iterable[Difference]) -> Bend | None:
+        """Test on the bridges alone whether they keep their distances."""
+        if all(pair.how != "bridges" for pair in pairs):
+            return None
+        is_bridge = self.member[self.is_linked].sum(axis=0) > 1
+        names = tuple(np.array(self.boards.systems, dtype=object)[is_bridge])
+        fits, groups = list[Fit](), list[int]()
+        for at in np.flatnonzero(self.is_linked):
+            group = self.groups[at]
+            for fit in fit_components(group.verdicts.of_systems(np.flatnonzero(is_bridge))):
+                whole = group.whole
+                fits.append(fit if whole is None else refine(fit, whole, len(self.boards.samples)))
+                groups.append(at)
+        p = None
+        if len(fits) > 1:
+            cells = [(at, system) for at, fit in enumerate(fits) for system in fit.systems]
+            at, system = np.array(cells).T
+            design = np.hstack([np.eye(len(self.boards.systems))[system], np.eye(len(fits))[at]])
+            values = np.concatenate([fit.strength for fit in fits])
+            covariance = _covary(fits, len(self.boards.samples))
+            count = min(fit.count for fit in fits)
+            p = LeastSquares(values, covariance, design, count).bend_p()
+        return Bend(p, p is not None and p < BEND_LEVEL, names)
+
+    def _has_other_judges(self, release: str) -> bool:
+        return release in self.boards.rated and release not in self.panels
+
+
+def _vote(rated: _Rated, judges: Sequence[str]) -> Verdicts:
+    table = rated.table.of_judges(np.isin(rated.table.judges, judges))
+    verdicts = JudgeVotes(table, "corrected", "exclude", RUBRIC).pair_verdicts
+    first, second = list_pairs(len(table.systems))
+    return Verdicts(verdicts, rated.systems[first], rated.systems[second], rated.samples)
+
+
+def _average(rated: _Rated, judges: Sequence[str]) -> Floats:
+    """Average the ratings [system, sample] of outputs that all judges rated."""
+    ratings: Floats = rated.table.ratings[np.isin(rated.table.judges, judges)].mean(axis=0)
+    return ratings
+
+
+def _join(parts: Sequence[Verdicts]) -> Verdicts:
+    """Join verdicts of several releases' rows; of a pair the first that have any count."""
+    known, chosen = set[tuple[int, int]](), list[Verdicts]()
+    for part in parts:
+        is_new = ~np.isnan(part.values).all(axis=1)
+        pairs = list(zip(part.first.tolist(), part.second.tolist(), strict=True))
+        is_new &= np.array([pair not in known for pair in pairs], dtype=bool)
+        chosen.append(part.select(is_new))
+        known.update(pair for pair, counts in zip(pairs, is_new, strict=True) if counts)
+    none = [np.zeros(0, dtype=np.int64)]
+    first, second, samples = (
+        np.concatenate([*none, *(getattr(part, side) for part in chosen)])
+        for side in ("first", "second", "samples")
+    )
+    samples = np.unique(samples)
+    values, row = np.full((len(first), len(samples)), np.nan), 0
+    for part in chosen:
+        rows = slice(row, row + len(part.first))
+        values[rows, np.searchsorted(samples, part.samples)] = part.values
+        row = rows.stop
+    return Verdicts(values, first, second, samples)
+
+
+def _covary(fits: Sequence[Fit], samples: int) -> Floats:
+    """Return the covariance of all strengths; samples that several fits share tie them."""
+    sizes = [len(fit.systems) for fit in fits]
+    influence, row = np.zeros((sum(sizes), samples)), 0
+    drawn = np.zeros((sum(sizes), sum(sizes)))
+    for fit, size in zip(fits, sizes, strict=True):
+        rows = slice(row, row + size)
+        influence[rows, fit.samples] = fit.influence
+        drawn[rows, rows] = fit.drawn @ fit.drawn.T
+        row += size
+    covariance: Floats = influence @ influence.T + drawn
+    return covariance
+
+
+def _to_share(gap: float) -> float:
+    return float(1 / (1 + np.exp(-np.clip(gap, -700, 700))))
