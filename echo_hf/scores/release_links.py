@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,11 +23,13 @@ class Verdicts(NamedTuple):
     second: Integers
     samples: Integers
 
-    def select(self, pairs: Bools | Integers, samples: Bools | None = None) -> Verdicts:
-        """Return the verdicts on some pairs, and on some of the samples."""
-        chosen = slice(None) if samples is None else samples
-        values = self.values[pairs][:, chosen]
-        return Verdicts(values, self.first[pairs], self.second[pairs], self.samples[chosen])
+    def select(self, pairs: Any) -> Verdicts:
+        """Return the verdicts on some pairs."""
+        return Verdicts(self.values[pairs], self.first[pairs], self.second[pairs], self.samples)
+
+    def on_samples(self, samples: Bools) -> Verdicts:
+        """Return the verdicts on some samples."""
+        return self._replace(values=self.values[:, samples], samples=self.samples[samples])
 
     def of_systems(self, systems: Sequence[int] | Integers) -> Verdicts:
         return self.select(np.isin(self.first, systems) & np.isin(self.second, systems))
@@ -41,7 +43,7 @@ class Fit(NamedTuple):
     influence: Floats  # [system, sample]
     drawn: Floats  # the same of the drawn points, so that no system that always wins is certain
     samples: Integers
-    count: int  # of samples that the newest judges rated
+    size: int  # samples that the newest judges rated
 
 
 def list_components(linked: Bools) -> list[Integers]:
@@ -101,13 +103,13 @@ def refine(fit: Fit, whole: Verdicts, n_samples: int) -> Fit:
     systems = np.intersect1d(fit.systems, np.r_[whole.first, whole.second])
     whole = whole.of_systems(systems)
     fits = []
-    for chosen in (whole, whole.select(slice(None), np.isin(whole.samples, fit.samples))):
+    for chosen in (whole, whole.on_samples(np.isin(whole.samples, fit.samples))):
         parts = fit_components(chosen)
         if len(systems) < 2 or not parts or len(parts[0].systems) < len(systems):
             return fit
         fits.append(parts[0])
     everything, part = fits
-    if everything.count <= part.count:
+    if everything.size <= part.size:
         return fit
     rows = np.searchsorted(fit.systems, systems)
     dense = [np.zeros((len(rows), n_samples)) for _ in range(3)]

@@ -210,7 +210,8 @@ class Ruler(SystemValuesPlot):
             ScoreError: As for `difference`.
         """
         self.difference(system, other)
-        chains, queue = {system: (system,)}, [system]
+        chains: dict[str, tuple[str, ...]] = {system: (system,)}
+        queue = [system]
         for name in queue:
             for neighbor, pair in self.differences[name].items():
                 if pair.how == "common" and neighbor not in chains:
@@ -359,10 +360,8 @@ def _read(ratings: Any) -> _Boards:
         }
         rated[release] = _Rated(
             table,
-            *(
-                np.array([place[name] for name in names], dtype=np.int64)
-                for place, names in zip(places, (table.systems, table.samples), strict=True)
-            ),
+            np.array([places[0][name] for name in table.systems], dtype=np.int64),
+            np.array([places[1][name] for name in table.samples], dtype=np.int64),
             {
                 name: np.array([id_ in known for id_ in table.samples])
                 for name, known in ids.items()
@@ -428,7 +427,7 @@ class _Scale:
             key=lambda group: (
                 group.origin == at,
                 len(np.intersect1d(group.fit.systems, here)),
-                group.fit.count,
+                group.fit.size,
             ),
             reverse=True,
         )
@@ -451,17 +450,17 @@ class _Scale:
     def _fit_groups(self, origin: str) -> Iterator[_Group]:
         """Fit strengths to the samples of a release by the judges that count."""
         parts = [
-            panel.verdicts.select(slice(None), panel.rated.origins[origin])
+            panel.verdicts.on_samples(panel.rated.origins[origin])
             for panel in self.panels.values()
             if origin in panel.rated.origins
         ]
         verdicts, whole = _join(parts), None
         own = self.boards.rated.get(origin)
         if origin != self.at and own is not None and origin in own.origins:
-            whole = _vote(own, own.table.judges).select(slice(None), own.origins[origin])
+            whole = _vote(own, own.table.judges).on_samples(own.origins[origin])
         has_other_judges = self._has_other_judges(origin)
         for fit in fit_components(verdicts):
-            is_linked = not has_other_judges or fit.count >= MIN_RERATED
+            is_linked = not has_other_judges or fit.size >= MIN_RERATED
             pairs = verdicts.of_systems(fit.systems)
             if whole is not None and is_linked:
                 fit = refine(fit, whole, len(self.boards.samples))
@@ -487,7 +486,7 @@ class _Scale:
         """The strengths of systems and a constant of each group, from groups that may link."""
         cells = np.flatnonzero(self.is_linked[self.cell_groups])
         design = self._design(self.cell_groups[cells], self.cell_systems[cells])
-        counts = [group.fit.count for group in self.groups if group.is_linked]
+        counts = [group.fit.size for group in self.groups if group.is_linked]
         covariance = self.covariance[np.ix_(cells, cells)]
         return LeastSquares(self.values[cells], covariance, design, min(counts))
 
@@ -504,13 +503,14 @@ class _Scale:
             return _Place(weights, "common", 0)
         holding = self.member[:, system] & self.member[:, self.home].all(axis=1)
         if holding.any() and self.method != "bridges":
-            group = max(np.flatnonzero(holding), key=lambda at: self.groups[at].fit.count)
+            held = map(int, np.flatnonzero(holding))
+            group = max(held, key=lambda at: self.groups[at].fit.size)
             weights[self.cells[group, system]] = 1.0
             for other in self.home:
                 weights[self.cells[group, int(other)]] -= 1 / len(self.home)
                 weights[self.cells[0, int(other)]] += 1 / len(self.home)
             is_direct = self.compared[system, self.home].any()
-            return _Place(weights, "common" if is_direct else "path", int(group))
+            return _Place(weights, "common" if is_direct else "path", group)
         if self.method == "common" or not len(self.home) or not self.is_linked[0]:
             return None
         row = self._design(np.zeros(1, dtype=np.int64), np.array([system]))[0]
@@ -589,7 +589,7 @@ class _Scale:
         """Return half of a strength's interval, and why there is none, or no verdict."""
         variance = float(weights @ self.covariance @ weights)
         if place.group is not None:
-            count = self.groups[place.group].fit.count
+            count = self.groups[place.group].fit.size
             if count < MIN_SAMPLES:
                 return None, Unlinked.SAMPLES
             return float(compute_t_quantile(count - 1, self.confidence) * np.sqrt(variance)), None
@@ -615,10 +615,11 @@ class _Scale:
             if pair is None:
                 pair = self._compare_strengths(one, other, places)
                 pair = pair._replace(samples=int(chains[one, other])) if pair.how else pair
-            ends = (
-                None if end is None else 1 - end for end in (pair.estimate, pair.high, pair.low)
+            estimate, high, low = (
+                None if end is None else 1 - end for end in (pair.estimate, pair.low, pair.high)
             )
-            pairs[one, other], pairs[other, one] = pair, Difference(*ends, pair.samples, pair.how)
+            pairs[one, other] = pair
+            pairs[other, one] = Difference(estimate, low, high, pair.samples, pair.how)
         return pairs
 
     def _count_shares(self, one: int, other: int) -> Difference | None:
@@ -638,17 +639,17 @@ class _Scale:
         """Compare two systems that share no samples, in a group of both or by least squares."""
         groups = np.flatnonzero(self.member[:, one] & self.member[:, other])
         half: float | None = None
+        how: Link = "path"
         if len(groups):
-            group = int(groups[0])
-            weights, how = np.zeros(len(self.values)), "path"
+            group, weights = int(groups[0]), np.zeros(len(self.values))
             weights[self.cells[group, one]], weights[self.cells[group, other]] = 1.0, -1.0
-            count = self.groups[group].fit.count
+            count = self.groups[group].fit.size
             if count >= MIN_SAMPLES:
-                half = compute_t_quantile(count - 1, self.confidence)
-                half *= np.sqrt(weights @ self.covariance @ weights)
+                error = float(np.sqrt(weights @ self.covariance @ weights))
+                half = float(compute_t_quantile(count - 1, self.confidence)) * error
         else:
-            sides = places[one], places[other]
-            if None in sides or self.method == "common":
+            sides = [place for place in (places[one], places[other]) if place is not None]
+            if len(sides) < 2 or self.method == "common":
                 return Difference(None, None, None, 0, None)
             weights, how = sides[0].weights - sides[1].weights, "bridges"
             bridges = self._count_bridges(one, other)
@@ -658,8 +659,9 @@ class _Scale:
                 variance = float(weights @ self.covariance @ weights)
                 half = self.links.half_width(variance, load + len(away), self.confidence)
         gap = float(weights @ self.values)
-        ends = (gap, *((None, None) if half is None else (gap - half, gap + half)))
-        return Difference(*(None if end is None else _to_share(end) for end in ends), 0, how)
+        if half is None:
+            return Difference(_to_share(gap), None, None, 0, how)
+        return Difference(_to_share(gap), _to_share(gap - half), _to_share(gap + half), 0, how)
 
     def _count_samples(self) -> list[int]:
         """Count the samples on which each system was compared by the judges that count."""
@@ -678,7 +680,7 @@ class _Scale:
             for name, rated in self.boards.rated.items():
                 own = rated.origins.get(name, np.zeros(len(rated.samples), dtype=bool))
                 values = rated.table.ratings[..., own] if only_own else rated.table.ratings
-                is_rated = (~np.isnan(values)).any(axis=(0, 2))
+                is_rated: list[bool] = (~np.isnan(values)).any(axis=(0, 2)).tolist()
                 for system, counts in zip(rated.table.systems, is_rated, strict=True):
                     if counts or not only_own:
                         first.setdefault(system, name)
@@ -713,37 +715,38 @@ class _Scale:
                         key = int(system) if use_bridges else (release, int(system))
                         keys.append((key, names.index(origin)))
                         means.append(float(ratings[is_rated].mean()))
-                        rows.append(row), counts.append(count)
+                        rows.append(row)
+                        counts.append(count)
         present = sorted({origin for _, origin in keys})
         if len(present) < 2:
             return {}
         witnesses = {key: at for at, key in enumerate(dict.fromkeys(key for key, _ in keys))}
         design = np.zeros((len(keys), len(witnesses) + len(names)))
-        for cell, (key, origin) in enumerate(keys):
-            design[cell, witnesses[key]], design[cell, len(witnesses) + origin] = 1.0, -1.0
+        for cell, (key, place) in enumerate(keys):
+            design[cell, witnesses[key]], design[cell, len(witnesses) + place] = 1.0, -1.0
         influence = np.array(rows)
         links = LeastSquares(np.array(means), influence @ influence.T, design, min(counts))
 
-        def weigh(origin: int, other: int) -> Floats | None:
+        def weigh(number: int, other: int) -> Floats | None:
             contrast = np.zeros(design.shape[1])
-            contrast[len(witnesses) + origin] += 1.0
+            contrast[len(witnesses) + number] += 1.0
             contrast[len(witnesses) + other] -= 1.0
             return links.find_weights(contrast)
 
         last = names.index(self.at) if names.index(self.at) in present else present[-1]
-        oldest = next(origin for origin in present if weigh(origin, last) is not None)
+        oldest = next(number for number in present if weigh(number, last) is not None)
         changes = dict[str, Change]()
-        for origin in present:
-            weights = weigh(origin, oldest)
-            if weights is None or (oldest == last and len(present) > 1 and origin == oldest):
+        for number in present:
+            weights = weigh(number, oldest)
+            if weights is None or (oldest == last and len(present) > 1 and number == oldest):
                 continue
             ends: Interval | None = None
-            if origin != oldest and links.samples >= MIN_SAMPLES and (links.df or not use_bridges):
+            if number != oldest and links.samples >= MIN_SAMPLES and (links.df or not use_bridges):
                 load = float(weights @ weights) if use_bridges else 0.0
                 variance = float(weights @ links.covariance @ weights)
                 half = links.half_width(variance, load, self.confidence)
                 ends = float(weights @ links.values) - half, float(weights @ links.values) + half
-            changes[names[origin]] = Change(float(weights @ links.values), ends)
+            changes[names[number]] = Change(float(weights @ links.values), ends)
         return changes
 
     def _measure_judge_shift(self) -> dict[str, Change]:
@@ -789,7 +792,7 @@ class _Scale:
             for fit in fit_components(group.verdicts.of_systems(np.flatnonzero(is_bridge))):
                 whole = group.whole
                 fits.append(fit if whole is None else refine(fit, whole, len(self.boards.samples)))
-                groups.append(at)
+                groups.append(int(at))
         p = None
         if len(fits) > 1:
             cells = [(at, system) for at, fit in enumerate(fits) for system in fit.systems]
@@ -797,7 +800,7 @@ class _Scale:
             design = np.hstack([np.eye(len(self.boards.systems))[system], np.eye(len(fits))[at]])
             values = np.concatenate([fit.strength for fit in fits])
             covariance = _covary(fits, len(self.boards.samples))
-            count = min(fit.count for fit in fits)
+            count = min(fit.size for fit in fits)
             p = LeastSquares(values, covariance, design, count).bend_p()
         return Bend(p, p is not None and p < BEND_LEVEL, names)
 
