@@ -567,10 +567,25 @@ RESPONSES = Table(
     },
 )
 
+ORIGIN_COLUMNS: Mapping[str, Column] = {
+    "release": Column(STRING, "tag or name of the older release that the sample is carried from"),
+    "split": Column(STRING, "the split of the sample there"),
+}
+
+
+def _carry(table: Table, about: str) -> Table:
+    columns = {"release": ORIGIN_COLUMNS["release"], **table.columns, **ORIGIN_COLUMNS}
+    return Table(f"carried_{table.name}", about, ("release", *table.key), columns)
+
+
+CARRIED_SAMPLES = _carry(SAMPLES, "a sample of an older release that is asked about again")
+CARRIED_OUTPUTS = _carry(OUTPUTS, "what one system made of a carried sample, then or now")
+CARRIED_RATINGS = _carry(RATINGS, "one of today's judges' rating of an output of a carried sample")
+
 _SAMPLE_TABLES = (POSTS, THREADS, SAMPLES)
 _RESULT_TABLES = (
     *(OUTPUTS, RATINGS, COMPARISONS, APPLICABILITY, HUMAN),
-    *(CHECKS, LABELS, RESULTS),
+    *(CHECKS, LABELS, RESULTS, CARRIED_SAMPLES, CARRIED_OUTPUTS, CARRIED_RATINGS),
 )
 TABLES: Mapping[str, Table] = {
     table.name: table for table in (*_SAMPLE_TABLES, *_RESULT_TABLES, RESPONSES)

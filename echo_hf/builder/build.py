@@ -192,7 +192,7 @@ class BuildRun:
             left_out = self._write_responses(results)
         else:  # an earlier build's file may be about posts that are gone
             self.folder.responses.unlink(missing_ok=True)
-        tables = select_released_tables(self.folder.root, samples)
+        tables = select_released_tables(self.folder.root, samples, carries=bool(self.config.carry))
         facts = self._facts(results, samples, {**tables.left_out, **left_out})
         built_from = join_digests(
             split_samples._fingerprint,

@@ -48,6 +48,7 @@ from echo_hf.pipeline.progress import LOG_FILE
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.systems.carried import drop_carried_samples, list_carried
 from echo_hf.systems.checks import read_own_checks, write_checks
 from echo_hf.systems.journal import drop_samples, lock_run, open_journals
 from echo_hf.tables import HUMAN, LABELS, Row
@@ -156,9 +157,12 @@ def forget(
         is_here, changes = bool(content.posts or answers), tuple[CheckChange, ...]()
         if is_here:
             changes = withdraw_checks(root, content.samples)
-            remove_rows(root, content.samples)
+            places = [root, *(part.folder.root for part in list_carried(folder))]
+            for place in places:
+                remove_rows(place, content.samples)
             # Crops and local files are made anew.
-            in_use = content.images | find_named_images(root)
+            in_use = content.images.union(*map(find_named_images, places))
+            in_use |= drop_carried_samples(folder, content.samples)
             unused = [file for file in folder.images.root.glob("*/*") if file.name not in in_use]
             for file in unused:
                 file.unlink()
