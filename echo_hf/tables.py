@@ -574,7 +574,7 @@ ORIGIN_COLUMNS: Mapping[str, Column] = {
 
 
 def _carry(table: Table, about: str) -> Table:
-    columns = {**ORIGIN_COLUMNS, **table.columns, "split": ORIGIN_COLUMNS["split"]}
+    columns = {"release": ORIGIN_COLUMNS["release"], **table.columns, **ORIGIN_COLUMNS}
     return Table(f"carried_{table.name}", about, ("release", *table.key), columns)
 
 

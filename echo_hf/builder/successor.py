@@ -21,9 +21,10 @@ from echo_hf.errors import ConfigError
 from echo_hf.hub.card import read_searches
 from echo_hf.hub.facts import CardStatements
 from echo_hf.hub.load import download_files
-from echo_hf.hub.manifest import CARD, MANIFEST, read_manifest
+from echo_hf.hub.manifest import CARD, MANIFEST, Manifest, read_manifest
 from echo_hf.hub.release import is_complete
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.tables import OUTPUTS
 
 CONFIG_FILE = "config.yaml"
 FILL_IN = "FILL IN"
@@ -119,7 +120,13 @@ def _read_previous(place: str, api: HfApi | None) -> PreviousRelease:
     possible_sections = {"release": stated, "rights": dict(statements.rights), "protocol": protocol}
     sections = {name: value for name, value in possible_sections.items() if value}
     searches = read_searches(folder / CARD) if manifest.card else {}
-    return PreviousRelease(manifest.target, searches, {**sections, "analysis": {"before": base}})
+    sections |= {"analysis": {"before": base}, **_carry_outputs(manifest, base)}
+    return PreviousRelease(manifest.target, searches, sections)
+
+
+def _carry_outputs(manifest: Manifest, place: str) -> dict[str, Any]:
+    """Carry the samples of a release along if it has outputs to set new systems beside."""
+    return {"carry": [{"release": place}]} if OUTPUTS.name in manifest.configs else {}
 
 
 def _read_run(folder: Path) -> PreviousRelease:
@@ -128,8 +135,10 @@ def _read_run(folder: Path) -> PreviousRelease:
     release = RunFolder(folder.resolve()).release
     for name in ("name", "target", "posts", "shard", "paper"):
         sections.pop(name, None)
+    sections.pop("carry", None)
     if is_complete(release):
         sections["analysis"] = {**sections.get("analysis", {}), "before": str(release)}
+        sections |= _carry_outputs(read_manifest(release), str(release))
     else:
         remarks.append(f"analysis.before: {str(folder)!r} holds no release to compare with")
     if files := sum(entry.search is None for entry in config.posts):

@@ -49,6 +49,7 @@ from echo_hf.pipeline.progress import LOG_FILE
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.systems.carried import drop_carried_samples, list_carried
 from echo_hf.systems.checks import read_own_checks, write_checks
 from echo_hf.systems.journal import drop_samples, lock_run, open_journals
 from echo_hf.tables import HUMAN, LABELS, Row
@@ -162,11 +163,15 @@ def forget(
         is_here, changes = bool(content.posts or answers or committed), tuple[CheckChange, ...]()
         if is_here:
             changes = withdraw_checks(root, content.samples)
-            for place in (folder, sealed.folder):
-                remove_rows(place.root, content.samples)
+            carried = [part.folder.root for part in list_carried(folder)]
+            kept = drop_carried_samples(folder, content.samples)
+            for place, roots in ((folder, [root, *carried]), (sealed.folder, [sealed.root])):
+                for part_root in roots:
+                    remove_rows(part_root, content.samples)
                 # Crops, local files and what was copied to a private place are made anew.
-                in_use = content.images if place is folder else frozenset[str]()
-                in_use |= find_named_images(place.root)
+                in_use = frozenset[str]().union(*map(find_named_images, roots))
+                if place is folder:
+                    in_use |= content.images | kept
                 files = place.images.root.glob("*/*")
                 unused += [file for file in files if file.name not in in_use]
             for file in unused:

@@ -17,7 +17,14 @@ from pydantic import TypeAdapter
 
 from echo_hf.errors import ReleaseError, SpanError
 from echo_hf.hub.check_changes import CheckChange, compare_checks
-from echo_hf.hub.facts import ALL, BENCHMARK_CONFIGS, CONFIGS, SAMPLE_CONFIGS, ColumnEntry
+from echo_hf.hub.facts import (
+    ALL,
+    BENCHMARK_CONFIGS,
+    CARRIED_CONFIGS,
+    CONFIGS,
+    SAMPLE_CONFIGS,
+    ColumnEntry,
+)
 from echo_hf.hub.load import open_release
 from echo_hf.hub.manifest import ConfigEntry, StageOrigin
 from echo_hf.hub.redistribution import dehydrate_sample
@@ -176,7 +183,7 @@ def compare_releases(a: Release, b: Release) -> ReleaseDiff:
     equal = set(shared) - {change.id for change in changed}
     counts = zip(DRIFTS, _count(a, old.values()), _count(b, new.values()), strict=True)
     configs = {}
-    for name in CONFIGS:
+    for name in (name for name in CONFIGS if name not in CARRIED_CONFIGS):
         first, second = a.manifest.configs.get(name), b.manifest.configs.get(name)
         if first or second:
             old_rows, new_rows = first.rows if first else None, second.rows if second else None

@@ -29,7 +29,16 @@ from echo_hf.hub.commitments import Opening, Reveal, Seal
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_order import is_plain
 from echo_hf.reasons import Reason
-from echo_hf.tables import SAMPLES, TABLES, Column, Table, arrow_rows
+from echo_hf.tables import (
+    CARRIED_OUTPUTS,
+    CARRIED_RATINGS,
+    CARRIED_SAMPLES,
+    SAMPLES,
+    TABLES,
+    Column,
+    Table,
+    arrow_rows,
+)
 
 
 class LeftOut(Reason):
@@ -115,6 +124,9 @@ _ABOUT = {
     "results": "the figures of each system",
     "responses": "the answers of the models that made the samples, to build them again without a "
     "model",
+    "carried_samples": "samples of older releases, by which systems of several releases compare",
+    "carried_outputs": "what systems of then and of now made of the carried samples",
+    "carried_ratings": "what today's judges said about these outputs",
 }
 CONFIGS: Mapping[str, ReleaseConfig] = {
     name: ReleaseConfig(about, TABLES.get(name, SAMPLES)) for name, about in _ABOUT.items()
@@ -158,7 +170,12 @@ def get_table(config: str, added: Mapping[str, ColumnEntry]) -> Table:
 BENCHMARK_CONFIGS = ("image_to_image", "text_to_image")
 SAMPLE_CONFIGS = tuple(name for name, config in CONFIGS.items() if config.table is SAMPLES)
 # What a run keeps beside its stages, under the name of the config.
-SCORE_CONFIGS = tuple(name for name in CONFIGS if name not in (*SAMPLE_CONFIGS, "results"))
+CARRIED_CONFIGS = (CARRIED_SAMPLES.name, CARRIED_OUTPUTS.name, CARRIED_RATINGS.name)
+POSTED_CONFIGS = (*SAMPLE_CONFIGS, CARRIED_SAMPLES.name)  # which hold words and images of posts
+SCORE_CONFIGS = tuple(
+    name for name in CONFIGS if name not in (*SAMPLE_CONFIGS, *CARRIED_CONFIGS, "results")
+)
+CARRIED_FOLDER = "carried"  # of a run
 
 
 def choose_default_config(rows: Mapping[str, int]) -> str:

@@ -38,7 +38,7 @@ from echo_hf.curate.provenance import (
     read_quotes,
 )
 from echo_hf.errors import ImageError, ReleaseError, SourceError, SpanError
-from echo_hf.hub.facts import SAMPLE_CONFIGS
+from echo_hf.hub.facts import POSTED_CONFIGS
 from echo_hf.hub.manifest import HYDRATION, hash_row
 from echo_hf.hub.redistribution import (
     check_other_folder,
@@ -181,7 +181,7 @@ def hydrate(
     with _open_workplace(to.resolve(), keep=fetch is not None) as folder:
         store = ImageStore(folder / "pictures")
         datasets = unpack_release(release, store)
-        names = [name for name in SAMPLE_CONFIGS if name in datasets]
+        names = [name for name in POSTED_CONFIGS if name in datasets]
         configs = {name: arrow_rows(datasets[name]).to_pylist() for name in names}
         lacking = [row for rows in configs.values() for row in rows if row["dehydrated"]]
         entries = [

@@ -24,7 +24,7 @@ from echo_hf.curate.decisions import DECISIONS_FILE, read_decisions
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.check_changes import CheckChange
 from echo_hf.hub.diff import ReleaseDiff, compare_releases
-from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
+from echo_hf.hub.facts import CONFIGS, POSTED_CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import download_files, open_release
 from echo_hf.hub.manifest import CARD, MANIFEST, FileEntry, ReleasePath, file_entry, read_manifest
 from echo_hf.hub.redistribution import (
@@ -332,10 +332,11 @@ def count_restricted_rows(release: Release) -> int:
     if has_no_restrictions(rights):
         return 0
     configs = release.manifest.configs
-    names = [name for name in SAMPLE_CONFIGS if name in configs]
+    names = [name for name in POSTED_CONFIGS if name in configs]
     samples = RestrictedSamples(rights)
     restricted = sum(
-        samples.record_restriction(name, row) and has_content(row, release.manifest.columns)
+        samples.record_restriction(name, row)
+        and has_content(row, release.manifest.columns if name in SAMPLE_CONFIGS else {})
         for name in names
         for row in read_config_rows(release, name)
     )

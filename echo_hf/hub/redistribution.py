@@ -26,7 +26,7 @@ from echo_hf.curate.provenance import (
     remove_quotes,
 )
 from echo_hf.errors import ImageError, ReleaseError, SpanError
-from echo_hf.hub.facts import SAMPLE_CONFIGS, ColumnEntry, LeftOut
+from echo_hf.hub.facts import POSTED_CONFIGS, SAMPLE_CONFIGS, ColumnEntry, LeftOut
 from echo_hf.hub.release import (
     NAMES,
     Release,
@@ -53,7 +53,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, count_cores, fork_map
 from echo_hf.pipeline.stage import table_bytes
 from echo_hf.samples.spans import repeats_source, text_digest
-from echo_hf.tables import POST_TEXT, PRIMARY_POST_COLUMNS, SAMPLES, Row
+from echo_hf.tables import ORIGIN_COLUMNS, POST_TEXT, PRIMARY_POST_COLUMNS, SAMPLES, Row
 
 # What may repeat the words of a post: said by a system, its server or a judge who saw them.
 QUOTING_COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -61,6 +61,8 @@ QUOTING_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "ratings": ("explanation",),
     "comparisons": ("explanation",),
     "applicability": ("rationale",),
+    "carried_outputs": ("text", "revised_prompt", "code"),
+    "carried_ratings": ("explanation",),
 }
 
 
@@ -113,6 +115,7 @@ class RestrictedSamples:
         self.posted |= {*list_images(row), *(entry["sha256"] for entry in entries or [])} - {None}
         # Once it is dehydrated only its noted images tell.
         roles = {entry["role"] for entry in entries or []} - {OUTPUT, SCREENSHOT}
+        config = row.get("split") or config  # of a carried sample
         if config == "image_to_image" or row["input_images"] or entries is None or roles:
             self.with_inputs.add(row["id"])
         return True
@@ -212,6 +215,7 @@ def dehydrate_sample(
     return {
         **dict.fromkeys(SAMPLES.columns),
         **{name: row[name] for name in KEPT_COLUMNS},
+        **{name: row[name] for name in ORIGIN_COLUMNS if name in row},
         **{name: None if name in texts else row[name] for name in added or ()},
         "prompt_sha256": hash_text(row["prompt"], row["prompt_sha256"]),
         "community_feedback": [
@@ -278,10 +282,10 @@ def dehydrate(release_path: Path, to: Path, *, rights: Mapping[str, str] | None 
         signatures: dict[str, str | None] = {}  # a sample may be in two configs
         left_out = {name: dict(counts) for name, counts in facts.left_out.items()}
         # The samples before what is beside them, which depends on all of them.
-        for name in sorted(release.manifest.configs, key=lambda name: name not in SAMPLE_CONFIGS):
+        for name in sorted(release.manifest.configs, key=lambda name: name not in POSTED_CONFIGS):
             table, counts = find_table(release, name), Counter[LeftOut]()
             file = store.root / f"{name}.arrow"
-            if name in SAMPLE_CONFIGS:
+            if name in POSTED_CONFIGS:
                 batches = _iterate_dehydrated(release, name, store, samples, signatures, processes)
                 datasets[name] = store_batches(batches, table, file)
             else:
@@ -310,6 +314,7 @@ def _iterate_dehydrated(
     processes: int,
 ) -> Iterator[pa.Table]:
     """Yield a config's rows for redistribution; collects samples and signatures."""
+    added = release.manifest.columns if config in SAMPLE_CONFIGS else {}
     sign = functools.lru_cache(RECENT)(lambda digest: encode_signature(store.path(digest)))
 
     def process_part(part: RowGroups) -> tuple[pa.Buffer, RestrictedSamples, dict[str, str | None]]:
@@ -320,7 +325,7 @@ def _iterate_dehydrated(
                     digest: signatures.get(digest) or sign(digest) for digest in list_images(row)
                 }
                 signed |= own
-                rows.append(dehydrate_sample(row, own, release.manifest.columns))
+                rows.append(dehydrate_sample(row, own, added))
             else:
                 rows.append(row)
         table = pa.Table.from_pylist(rows, find_table(release, config).schema)

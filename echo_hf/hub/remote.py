@@ -33,7 +33,7 @@ from echo_hf._infra.http_errors import is_transient
 from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import RefusedFileError
 from echo_hf.errors import HubError
-from echo_hf.hub.facts import SAMPLE_CONFIGS
+from echo_hf.hub.facts import POSTED_CONFIGS
 from echo_hf.hub.redistribution import iterate_post_urls
 
 TOKENS_PAGE = "https://huggingface.co/settings/tokens"
@@ -289,7 +289,7 @@ class Remote:
 # Where rows name posts; releases of older versions lack some of these columns.
 POST_COLUMNS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
-        SAMPLE_CONFIGS, ("id", "post_urls", "community_feedback", "prompt_spans", "picture_sources")
+        POSTED_CONFIGS, ("id", "post_urls", "community_feedback", "prompt_spans", "picture_sources")
     ),
     "responses": ("sources",),
 }

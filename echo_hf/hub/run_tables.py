@@ -19,9 +19,17 @@ from echo_hf.config.checks import ANSWERED_BY, ModelIdentity, Section
 from echo_hf.curate.privacy import clean_image
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError
-from echo_hf.hub.facts import SAMPLE_CONFIGS, SCORE_CONFIGS, LeftOut, describe_problem
+from echo_hf.hub.facts import (
+    CARRIED_CONFIGS,
+    CARRIED_FOLDER,
+    SAMPLE_CONFIGS,
+    SCORE_CONFIGS,
+    LeftOut,
+    describe_problem,
+)
 from echo_hf.images.store import ImageStore
 from echo_hf.tables import (
+    CARRIED_OUTPUTS,
     CHECKS,
     OUTPUTS,
     RATINGS,
@@ -164,7 +172,9 @@ class ReleasedTables(NamedTuple):
     left_out: Mapping[str, Mapping[str, int]]
 
 
-def select_released_tables(root: Path, samples: Mapping[str, Dataset]) -> ReleasedTables:
+def select_released_tables(
+    root: Path, samples: Mapping[str, Dataset], *, carries: bool = False
+) -> ReleasedTables:
     """Select the run's tables about samples that are released unchanged."""
     digests: dict[str, str | None] = {}
     splits: dict[str, str] = {}
@@ -188,9 +198,16 @@ def select_released_tables(root: Path, samples: Mapping[str, Dataset]) -> Releas
             left_out |= {name: {LeftOut.NOT_RELEASED.value: lost}} if lost else {}
         if name == RATINGS.name and name in configs:
             configs[name] = _add_splits(configs[name], splits)
+    for name in CARRIED_CONFIGS if carries else ():
+        if (path := get_carried_path(root, name)).exists():
+            configs[name] = _read_table(path)
     if (root / RESULTS_FILE).exists():
         configs["results"] = read_results(root / RESULTS_FILE)
     return ReleasedTables(configs, left_out)
+
+
+def get_carried_path(root: Path, config: str) -> Path:
+    return root / CARRIED_FOLDER / f"{config.removeprefix('carried_')}.parquet"
 
 
 def _drop_evidence(checks: Dataset, samples: Collection[str]) -> tuple[Dataset, int]:
@@ -222,7 +239,7 @@ def _add_splits(ratings: Dataset, splits: Mapping[str, str]) -> Dataset:
 def _read_table(path: Path) -> Dataset:
     try:
         rows = read_parquet(path)
-        table = TABLES.get(path.stem)
+        table = TABLES.get(path.stem) if path.parent.name != CARRIED_FOLDER else None
         if table is not None and is_wide(table, rows.column_names):
             long_rows = [*lengthen_rows(rows.to_pylist())]
             rows = pa.Table.from_pylist(long_rows, table.features.arrow_schema)
@@ -256,9 +273,13 @@ def clean_outputs(
     configs: Mapping[str, Dataset], images: ImageStore
 ) -> tuple[dict[str, Dataset], int]:
     """Remove the metadata of the images that systems drew."""
-    if OUTPUTS.name not in configs:
+    drawn_digests = [
+        digest
+        for name in (OUTPUTS.name, CARRIED_OUTPUTS.name)
+        for digest in (arrow_rows(configs[name])["image"].to_pylist() if name in configs else ())
+    ]
+    if not drawn_digests:
         return dict(configs), 0
-    drawn_digests = arrow_rows(configs[OUTPUTS.name])["image"].to_pylist()
     cleaned = {
         digest: clean_image(digest, images).sha256 for digest in sorted({*drawn_digests} - {None})
     }

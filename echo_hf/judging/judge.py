@@ -233,7 +233,11 @@ def judge(
         parts = [] if limits.get("tries") else read_parts_to_rate(run, limit)
         return rating_questions(config, chosen, selected, outputs, fits, sent, parts)
 
-    result = run_judges(run, engines, build_questions, write, outputs, **limits)
+    try:
+        result = run_judges(run, engines, build_questions, write, outputs, **limits)
+    finally:
+        if not limits.get("tries"):
+            run.write_carried()
     rating_judges = [judge for judge in chosen if OVERALL in judge.rubrics]
     if OVERALL not in selected:
         rating_judges = []

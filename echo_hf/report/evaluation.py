@@ -207,6 +207,7 @@ def evaluate_systems(
                     if any(outcome != Outcome.OK for outcome in judge_rows.outcomes):
                         watch.report_notice(_describe_failures(judge_rows))
         cost_usd += session.spent_usd
+        run.write_carried()
     scores = score(run)
     page, board = report(run).path, _build_board(scores)
     return Evaluation(board, scores, page, plan, cost_usd, spent, tuple(stopped))

@@ -680,7 +680,7 @@ class _Scale:
             for name, rated in self.boards.rated.items():
                 own = rated.origins.get(name, np.zeros(len(rated.samples), dtype=bool))
                 values = rated.table.ratings[..., own] if only_own else rated.table.ratings
-                is_rated: list[bool] = (~np.isnan(values)).any(axis=(0, 2)).tolist()
+                is_rated = np.array((~np.isnan(values)).any(axis=(0, 2)))
                 for system, counts in zip(rated.table.systems, is_rated, strict=True):
                     if counts or not only_own:
                         first.setdefault(system, name)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets import Dataset
 from pydantic import ValidationError
@@ -26,16 +28,27 @@ from echo_hf.config.checks import FOLDER_AND_TAG, Section
 from echo_hf.config.evaluation import CarriedRelease, EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, ReleaseError, RunError
-from echo_hf.hub.facts import ReleaseFacts, get_table
-from echo_hf.hub.release import iterate_rows, store_row_images, write_release
+from echo_hf.hub.facts import CARRIED_CONFIGS, CARRIED_FOLDER, ReleaseFacts, get_table
+from echo_hf.hub.redistribution import iterate_post_urls, list_images
+from echo_hf.hub.release import (
+    find_table,
+    iterate_rows,
+    read_config_rows,
+    read_release,
+    read_release_facts,
+    store_row_images,
+    write_release,
+)
+from echo_hf.hub.run_tables import get_carried_path
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.systems.journal import OUTPUTS_FILE, build_outputs_table
-from echo_hf.tables import OUTPUTS, Row, Table, arrow_rows
+from echo_hf.systems.run_tables import RunTables
+from echo_hf.tables import OUTPUTS, TABLES, Row, Table, arrow_rows
 
-CARRIED_FOLDER, DRAW_FILE = "carried", "draw.json"
+DRAW_FILE = "draw.json"
 MAX_DRAW_BYTES, MAX_WAIT_SECONDS = 1 << 24, 600
 
 
@@ -157,6 +170,7 @@ def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFol
     """Draw samples with their kept outputs; the note of the draw is written last."""
     manifest, tombstones = origin.read_manifest(), read_tombstones(folder.root / TOMBSTONES_FILE)
     configs, left_out = dict[str, Dataset](), Counter[NotCarried]()
+    origins = list[pa.Table]()
     ids, splits = set[str](), [name for name in BENCHMARKS if name in manifest.configs]
     for split in splits:
         table, dataset = get_table(split, manifest.columns), origin.load(split)
@@ -166,6 +180,10 @@ def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFol
         kept = [row for row in rows if not _is_taken_down(row, tombstones)]
         left_out[NotCarried.TAKEN_DOWN] += len(rows) - len(kept)
         ids |= {row["id"] for row in kept}
+        urls = [[url for url in iterate_post_urls(row) if url] for row in kept]
+        posts = pa.array(urls, pa.list_(pa.string()))
+        names = pa.array([row["id"] for row in kept], pa.string())
+        origins.append(pa.table({"id": names, "post_urls": posts}))
         configs[split] = Dataset(pa.Table.from_pylist(kept, table.features.arrow_schema))
     if not ids:
         raise ConfigError(
@@ -186,8 +204,7 @@ def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFol
             )
     part.root.mkdir(parents=True, exist_ok=True)
     (part.root / DRAW_FILE).unlink(missing_ok=True)
-    samples = [arrow_rows(rows, ["id", "post_urls"]) for rows in configs.values()]
-    record_origins(folder.root / ORIGINS_FILE, samples)  # for a takedown
+    record_origins(folder.root / ORIGINS_FILE, origins)  # for a takedown
     facts = ReleaseFacts(
         name=manifest.name,
         target=manifest.target,
@@ -219,4 +236,67 @@ def _read_rows(dataset: Dataset, table: Table, images: ImageStore) -> list[Row]:
 
 
 def _is_taken_down(row: Row, tombstones: Tombstones) -> bool:
-    return any(url in tombstones for url in row["post_urls"] or ())
+    return any(url in tombstones for url in iterate_post_urls(row) if url)
+
+
+def gather_carried(release: str, folder: RunFolder, tables: RunTables) -> dict[str, list[Row]]:
+    """Gather the rows of a carried release that count, by the configs of a new release."""
+    splits = {task.sample_id: name for name, tasks in tables.tasks.items() for task in tasks}
+    origin = read_release(folder.release)
+    names = [name for name in BENCHMARKS if name in origin.manifest.configs]
+    samples: list[Row] = [
+        {**row, "sample_id": row["id"]} for name in names for row in read_config_rows(origin, name)
+    ]
+    beside = ([] if rows is None else rows.to_pylist() for rows in (tables.outputs, tables.ratings))
+    return {
+        config: [
+            {**row, "release": release, "split": splits[row["sample_id"]]}
+            for row in rows
+            if row["sample_id"] in splits
+        ]
+        for config, rows in zip(CARRIED_CONFIGS, (samples, *beside), strict=True)
+    }
+
+
+def write_carried(root: Path, gathered: Sequence[Mapping[str, list[Row]]]) -> None:
+    """Write the tables of all carried releases of a run; without any they are removed."""
+    for config in CARRIED_CONFIGS:
+        path, table = get_carried_path(root, config), TABLES[config]
+        if not gathered:
+            path.unlink(missing_ok=True)
+            continue
+        rows = pa.Table.from_pylist(
+            [row for rows in gathered for row in rows[config]], table.schema
+        )
+        with replace_file(path) as partial:
+            pq.write_table(rows.sort_by([(name, "ascending") for name in table.key]), partial)
+
+
+def drop_carried_samples(folder: RunFolder, samples: Collection[str]) -> set[str]:
+    """Remove samples from the releases and tables carried along; return the images they still have.
+
+    What a killed draw has left is removed whole.
+    """
+    images = set[str]()
+    for path in (folder.root / CARRIED_FOLDER).glob("*/"):
+        if not (path / DRAW_FILE).exists():
+            shutil.rmtree(path)
+    for _, part in list_carried(folder):
+        for stray in part.root.glob(".*"):
+            (shutil.rmtree if stray.is_dir() else Path.unlink)(stray)
+        release, datasets = read_release(part.release), dict[str, Dataset]()
+        for name in release.manifest.configs:
+            rows = [*read_config_rows(release, name)]
+            kept = [row for row in rows if row["id"] not in samples]
+            images |= {digest for row in kept for digest in list_images(row)}
+            schema = find_table(release, name).features.arrow_schema
+            datasets[name] = Dataset(pa.Table.from_pylist(kept, schema))
+        write_release(part.release, datasets, folder.images, read_release_facts(release))
+    for config in CARRIED_CONFIGS:
+        if (path := get_carried_path(folder.root, config)).exists():
+            table = pq.read_table(path)
+            names = table["id" if config == CARRIED_CONFIGS[0] else "sample_id"]
+            kept = table.filter(pc.invert(pc.is_in(names, pa.array(sorted(samples), pa.string()))))
+            with replace_file(path) as partial:
+                pq.write_table(kept, partial)
+    return images

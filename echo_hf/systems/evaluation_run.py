@@ -28,7 +28,7 @@ from echo_hf.systems.benchmark import (
     load_evaluation,
     read_states,
 )
-from echo_hf.systems.carried import open_carried
+from echo_hf.systems.carried import gather_carried, open_carried, write_carried
 from echo_hf.systems.checks import Check, add_checks, read_checks, read_own_checks
 from echo_hf.systems.run_tables import (
     SCORED_TABLES,
@@ -215,6 +215,16 @@ class EvaluationRun:
                 ),
             )
         return self._parts[1]
+
+    def write_carried(self) -> None:
+        """Write what judges and systems made of carried samples into tables of the run."""
+        parts = [(part.carried_from, part) for part in self.parts]
+        gathered = [
+            gather_carried(release, part.folder, part.read_tables())
+            for release, part in parts
+            if release
+        ]
+        write_carried(self.folder.root, gathered)
 
     def read_tasks(self, limit: int | None = None) -> BenchmarkTasks:
         """Read the tasks of the benchmark, the first `limit` samples of each split if it is given.

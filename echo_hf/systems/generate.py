@@ -225,6 +225,7 @@ def _run_systems(
     finally:
         for place in places:
             write_outputs(place)
+        run.write_carried()
         for system, counts in count_untabled(root).items():
             for reason, count in counts.items():
                 text = f"{count:,} outputs not in the table, {reason}: {reason.meaning}"
