@@ -39,6 +39,8 @@ def show_ruler(console: Console, saved: SavedRuler) -> None:
         if len(shown) < len(names):
             notes.append(f"{len(names) - len(shown):,} more systems: {SEE_MORE}")
         show_table(console, f"{split}: all systems on one scale", table, notes)
+    for reason in saved.unread:
+        say(console, f"not read, so that its own board is left out: {reason}", "yellow")
 
 
 def show_carry_plans(console: Console, plans: Mapping[str, PlannedCarry]) -> None:

@@ -91,7 +91,8 @@ def join_ratings(releases: Sequence[RatedRelease], split: str) -> list[Row]:
             newest_digest.setdefault(row["sample_id"], row["sample_digest"])
     joined = list[Row]()
     for release in releases:
-        for row in rows[release.name]:
+        # What is carried is older than what carries it, which is how the ruler sees their order.
+        for row in sorted(rows[release.name], key=lambda row: row["carried_from"] is None):
             sample, digest = row["sample_id"], row["sample_digest"]
             if None not in (digest, known := newest_digest[sample]) and digest != known:
                 sample = f"{sample} ({digest[:8]})"
@@ -153,7 +154,7 @@ MAX_NAME = 40
 LINKS = {
     "common": "common samples",
     "path": "a path over common samples",
-    "bridges": "systems that were rated in both",
+    "bridges": "bridges, systems that were rated in both",
 }
 
 
@@ -170,9 +171,10 @@ def describe_ruler(scale: Ruler) -> list[str]:
         counts.append(f"{lacking:,} not compared")
     releases, systems = pluralize(len(scale.releases), "release"), pluralize(len(names), "system")
     lines = [f"{systems} of {releases}, as {_name(scale.at)} judges them: {', '.join(counts)}"]
-    for release, change in scale.difficulty.items():
-        if change is not None and change.estimate and release != scale.releases[0]:
-            word, oldest = "harder" if change.estimate > 0 else "easier", _name(scale.releases[0])
+    linked = [name for name in scale.releases if scale.difficulty.get(name) is not None]
+    for release in linked[1:]:
+        if (change := scale.difficulty[release]) is not None and change.estimate:
+            word, oldest = "harder" if change.estimate > 0 else "easier", _name(linked[0])
             points = _points(change, word == "harder")
             lines.append(
                 f"{_name(release)} is {word} than {oldest} by {points}: the same systems, rated by "

@@ -15,7 +15,7 @@ from echo_hf._infra.atomic import write_json
 from echo_hf.config.loading import Config
 from echo_hf.config.runs import is_run
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import ReleaseError, RunError
+from echo_hf.errors import HubError, ReleaseError, RunError
 from echo_hf.hub.ruler import MIN_SYSTEMS, RatedRelease, join_ratings, measure_splits, sort_by_age
 from echo_hf.hub.run_tables import released_models
 from echo_hf.judging.results import FigureModel, read_figures
@@ -41,6 +41,7 @@ class SavedRuler(FigureModel):
 
     releases: tuple[RulerRelease, ...]
     splits: Mapping[str, Ruler]
+    unread: tuple[str, ...] = ()  # why carried releases could not be read themselves
 
 
 def read_ruler(root: Path) -> SavedRuler | None:
@@ -72,11 +73,16 @@ def measure_ruler(
                 f"{place!r} is {release.name!r}, as another place that is named: name each once"
             )
         releases[release.name] = release
+    unread = list[str]()
     for run in runs_named:
-        for part in run.parts:
-            if part.carried_from is not None and part.carried_from not in releases:
-                origin = _read_release(part.benchmark)
-                releases[part.carried_from] = origin
+        for carried in run.config.carry:
+            origin = Benchmark(carried.release, cache=run.folder.cache)
+            try:
+                release = _read_release(origin)
+            except (ReleaseError, HubError) as error:  # what the run carries is there all the same
+                unread.append(str(error))
+            else:
+                releases.setdefault(release.name, release)
     ordered = sort_by_age(releases.values())
     splits = measure_splits(ordered, BENCHMARKS, at)
     if not splits:
@@ -85,7 +91,7 @@ def measure_ruler(
             "ratings (`echo-hf judge`), or releases that hold some"
         )
     described = tuple(RulerRelease(name=each.name, released=each.released) for each in ordered)
-    saved = SavedRuler(releases=described, splits=splits)
+    saved = SavedRuler(releases=described, splits=splits, unread=tuple(unread))
     if runs_named and is_run_place(places[0]):
         write_json(runs_named[0].folder.root / RULER_FILE, saved.model_dump(mode="json"))
     return saved

@@ -258,8 +258,9 @@ def ruler(
         ratings: Rows as for `win_rate`, of the rubric `overall`, with `release`, the oldest first,
             and `carried_from`: null for a release's own samples, else the release that a sample is
             taken from. Without that column a sample of several releases is the oldest one's own.
-        at: The release whose judges count; the last when null. Of a pair that its rows compare
-            no other row counts; else those of the newest release that all these judges rated.
+        at: The release whose judges count; the last when null. Of a pair that its own samples
+            compare no other row counts; else its carried ones; else those of the newest release
+            that all these judges rated.
         method: `common`: common samples and paths alone; `bridges`: strengths alone, also of
             systems with common samples; `auto`: whatever is nearest to common samples.
         confidence: Of the intervals, from 0.5 to 1.
@@ -467,11 +468,16 @@ class _Scale:
             yield _Group(origin, fit, pairs, whole, is_linked)
 
     def _count_pairs(self) -> tuple[Integers, Integers, Integers]:
-        """Count samples, wins and losses of each pair, from the first rows that have any."""
+        """Count samples, wins and losses of each pair: on own samples of `at`, else where any are.
+
+        So what the ruler says of two systems that `at` compares is what the board of `at` says.
+        """
         size = len(self.boards.systems)
         compared, won, lost = (np.zeros((size, size), dtype=np.int64) for _ in range(3))
-        for panel in self.panels.values():
-            values, first, second, _ = panel.verdicts
+        parts = [panel.verdicts for panel in self.panels.values()]
+        if (own := self.panels[self.at].rated.origins.get(self.at)) is not None:
+            parts.insert(0, self.panels[self.at].verdicts.on_samples(own))
+        for values, first, second, _ in parts:
             wins, ties, losses = ((values == verdict).sum(axis=1) for verdict in (1, 0, -1))
             met = wins + ties + losses
             is_new = (met > 0) & (compared[first, second] == 0)
