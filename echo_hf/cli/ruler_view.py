@@ -9,7 +9,7 @@ from rich.text import Text
 
 from echo_hf._infra.console import SEE_MORE, make_table, say, show_table
 from echo_hf._infra.text import clean, format_interval, format_rounded, percent, pluralize
-from echo_hf.hub.ruler import describe_lead, describe_ruler
+from echo_hf.hub.ruler import describe_lead, describe_ruler, rank_systems
 from echo_hf.judging.ruler import PlannedCarry, SavedRuler
 
 MAX_ROWS = 12
@@ -22,11 +22,11 @@ def show_ruler(console: Console, saved: SavedRuler) -> None:
         table = make_table(
             "system", "strength", "95 %", "since", "rests on", left=["since", "rests on"]
         )
-        names = list(scale.strength)
+        names = rank_systems(scale)
         shown = names if getattr(console, "details", False) else names[:MAX_ROWS]
         for name in shown:
-            how, reason = scale.how.get(name), scale.refused.get(name)
-            basis = str(reason) if how is None and reason else how or "-"
+            how = scale.how.get(name)
+            basis = how or str(scale.refused.get(name, "-"))
             table.add_row(
                 Text(clean(name, MAX_NAME), "bold"),
                 format_rounded(scale.strength[name], 2),

@@ -34,6 +34,7 @@ from echo_hf.hub.ruler import (
     describe_lead,
     describe_ruler,
     measure_splits,
+    rank_systems,
     sort_by_age,
 )
 from echo_hf.hub.run_tables import STRENGTH, Anchor, parse_definition, read_models
@@ -489,7 +490,7 @@ def build_through_time(releases: Sequence[ScoredRelease], split: str) -> dict[st
     if scale is None:
         return "not on one scale: fewer than two systems were rated"
     lead = describe_lead(scale)
-    rows = [(name, value, scale.interval.get(name)) for name, value in scale.strength.items()]
+    rows = [(name, scale.strength[name], scale.interval[name]) for name in rank_systems(scale)]
     return {
         "scale": scale,
         "rows": rows,

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from math import inf
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -151,16 +152,20 @@ def measure_splits(
 
 
 MAX_NAME = 40
-LINKS = {
-    "common": "common samples",
-    "path": "a path over common samples",
-    "bridges": "bridges, systems that were rated in both",
-}
+LINKS = {"common": "common samples", "path": "a path of these", "bridges": "bridges"}
+
+
+def rank_systems(scale: Ruler) -> list[str]:
+    """Return the systems by strength, the best first; those without one come last."""
+    strengths = scale.strength.items()
+    return [
+        name for name, _ in sorted(strengths, key=lambda pair: -inf if pair[1] is None else pair[1])
+    ][::-1]
 
 
 def describe_ruler(scale: Ruler) -> list[str]:
     """Say in a sentence each what the scale rests on, how hard releases are, what judges did."""
-    names = list(scale.strength)
+    names = rank_systems(scale)
     pairs = [scale.difference(first, second) for first, second in combinations(names, 2)]
     counts = [
         f"{sum(pair.how == how for pair in pairs):,} by {text}"
@@ -198,7 +203,7 @@ def describe_ruler(scale: Ruler) -> list[str]:
 
 def describe_lead(scale: Ruler) -> str | None:
     """Say how the best system does against the best of older releases, for a first sentence."""
-    names = [name for name, strength in scale.strength.items() if strength is not None]
+    names = [name for name in rank_systems(scale) if scale.strength[name] is not None]
     older = [name for name in names if scale.first[name] != scale.first[names[0]]] if names else []
     if not older:
         return None

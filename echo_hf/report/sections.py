@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from echo_hf.hub.check_changes import CHECK_MEANINGS
-from echo_hf.hub.ruler import LINKS, describe_lead, describe_ruler
+from echo_hf.hub.ruler import LINKS, describe_lead, describe_ruler, rank_systems
 from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_votes, judge_names
 from echo_hf.judging.failure_rates import CAVEAT
 from echo_hf.judging.results import SavedHumanCorrected, SavedMetric, SavedSplit, collect_judges
@@ -103,8 +103,8 @@ def build_through_time(data: RunData) -> Markup | None:
 
 def _describe_scale(split: str, scale: Ruler) -> dict[str, Any]:
     rows, by_release = [], dict[str, list[dict[str, Any]]]()
-    for place, (system, value) in enumerate(scale.strength.items(), 1):
-        how, reason = scale.how.get(system), scale.refused.get(system)
+    for place, system in enumerate(rank_systems(scale), 1):
+        how, value = scale.how.get(system), scale.strength[system]
         row = {
             "system": system,
             "place": place,
@@ -113,7 +113,7 @@ def _describe_scale(split: str, scale: Ruler) -> dict[str, Any]:
             "first": scale.first[system],
             "hollow": how == "bridges",
             "basis": LINKS[how] if how else "nothing",
-            "reason": reason,
+            "reason": scale.refused.get(system),
         }
         rows.append(row)
         if value is not None:
