@@ -150,7 +150,8 @@ def contamination(
     counts = {at: (rated & (is_sealed == at)).sum(axis=1) for at in (True, False)}
     refused: dict[str, Untested] = {}
     few = {
-        at: (counts[at] < MIN_RATED) | ((rated.any(axis=0) & (is_sealed == at)).sum() < MIN_SAMPLES)
+        at: (counts[at] < MIN_RATED)
+        | bool((rated.any(axis=0) & (is_sealed == at)).sum() < MIN_SAMPLES)
         for at in counts
     }
     for name, has_share, *is_few in zip(systems, rated.any(axis=1), *few.values(), strict=True):

@@ -27,6 +27,9 @@ from echo_hf.scores.rating_table import (
     Integers,
     RatingTable,
     align_outputs,
+    check_once,
+    encode,
+    format_key,
     read_columns,
     read_ratings,
 )
@@ -52,7 +55,6 @@ TABLE = replace(
     key=(*RATINGS.key, RELEASE),
 )
 MIN_RERATED = 20  # samples; with fewer the change of judges is guessed
-VERDICT_BRIDGES = 3
 BEND_LEVEL = 0.05
 DRAWN_POINT = 0.5  # a pair's, so that strengths stay finite
 MAX_ROUNDS, PRECISION = 100, 1e-10
@@ -86,7 +88,7 @@ class Difference(NamedTuple):
             them.
         low: Lower end of the interval, null where there is none.
         high: Its upper end.
-        samples: The common samples, or the fewest of any link of the chain.
+        samples: The common samples; else the fewer of those that either strength rests on.
         how: `common`, `path` or `bridges`; null where nothing links them.
     """
 
@@ -289,72 +291,44 @@ def _read(ratings: Any) -> _Archive:
         if RUBRIC not in rubrics:
             raise ScoreError(f"ratings: {unknown('rubric', RUBRIC, rubrics)}")
         rows = rows.filter(pc.equal(rows["rubric"], RUBRIC))
-    releases, names = rows[RELEASE].to_pylist(), rows[RELEASE].unique().to_pylist()
-    if ORIGIN in rows.column_names:
-        origins = pc.coalesce(rows[ORIGIN], rows[RELEASE]).to_pylist()
-    else:
-        position, oldest = {name: at for at, name in enumerate(names)}, dict[str, str]()
-        samples = rows["sample_id"].to_pylist()
-        for sample, name in zip(samples, releases, strict=True):
-            oldest[sample] = min(oldest.get(sample, name), name, key=position.__getitem__)
-        origins = [oldest[sample] for sample in samples]
+    names = rows[RELEASE].unique().to_pylist()
+    if ORIGIN not in rows.column_names:
+        position = pc.index_in(rows[RELEASE], pa.array(names)).to_numpy()
+        _, (sample,) = encode(rows["sample_id"])
+        oldest = np.full(sample.max() + 1, len(names))
+        np.minimum.at(oldest, sample, position)
+        rows = rows.append_column(ORIGIN, pa.array(names).take(pa.array(oldest[sample])))
+    origin = pc.coalesce(rows[ORIGIN], rows[RELEASE])
+    rows = rows.drop_columns([ORIGIN])
     # What has no rows of its own is older than what carries its samples.
-    names = [name for name in dict.fromkeys(origins) if name not in names] + names
-    chosen: dict[tuple[str, str], list[int]] = {}
-    for row, pair in enumerate(zip(releases, origins, strict=True)):
-        chosen.setdefault(pair, []).append(row)
-    rows = rows.drop_columns([name for name in (RELEASE, ORIGIN) if name in rows.column_names])
-    tables = {pair: read_ratings(rows.take(pa.array(at))) for pair, at in chosen.items()}
+    names = [name for name in origin.unique().to_pylist() if name not in names] + names
+    cells = np.zeros(rows.num_rows, dtype=np.int64)
+    for name in (key for key in TABLE.key if key in rows.column_names):
+        values, (position,) = encode(rows[name].cast(pa.string()))
+        cells = cells * len(values) + position
+    origins, (position,) = encode(origin)
+    check_once(TABLE, rows, cells * len(origins) + position)
+    # A sample that is a release's own and carried too was rated once.
+    _, first, same = np.unique(cells, return_index=True, return_inverse=True)
+    rated = np.nan_to_num(rows["rating"].to_numpy(), nan=np.inf)
+    if len(differs := np.flatnonzero(rated != rated[first][same])):
+        key = format_key(rows.slice(int(differs[0]), 1).to_pylist()[0], TABLE.key)
+        raise ScoreError(f"ratings: {key} has two ratings: expected one, also where it is carried")
+    unique_rows, rated_releases = rows.take(pa.array(np.sort(first))), {}
     systems, samples = (
-        tuple(sorted({name for table in tables.values() for name in getattr(table, field)}))
-        for field in ("systems", "samples")
+        tuple(sorted(rows[name].unique().to_pylist())) for name in ("system", "sample_id")
     )
-    parts: dict[str, dict[str, RatingTable]] = {}
-    for (name, origin), table in tables.items():
-        parts.setdefault(name, {})[origin] = table
-    rated = {name: _merge(name, by_set, systems, samples) for name, by_set in parts.items()}
-    return _Archive(tuple(names), systems, samples, rated)
-
-
-def _merge(
-    release: str,
-    parts: Mapping[str, RatingTable],
-    all_systems: Sequence[str],
-    all_samples: Sequence[str],
-) -> _Rated:
-    """Join a release's own and carried samples; one that is both has one rating of each output."""
-    judges, systems, samples = (
-        sorted({name for table in parts.values() for name in getattr(table, field)})
-        for field in ("judges", "systems", "samples")
-    )
-    values = np.full((len(judges), len(systems), len(samples)), np.nan)
-    skipped = np.zeros(values.shape, dtype=bool)
-    for part in parts.values():
-        by, names = np.isin(judges, part.judges), (part.systems, part.samples, systems, samples)
-        aligned = np.full(values.shape, np.nan)
-        aligned[by] = align_outputs(part.ratings, *names)
-        differs = (np.abs(values - aligned) > 0).any(axis=0)
-        if differs.any():
-            system, sample = np.argwhere(differs)[0]
-            raise ScoreError(
-                f"ratings: release {release!r} has two ratings of system {systems[system]!r} on "
-                f"sample {samples[sample]!r} by one judge: expected one, also where it is carried"
-            )
-        values = np.where(np.isnan(values), aligned, values)
-        if part.not_asked is not None:
-            skipped[by] |= align_outputs(part.not_asked.astype(float), *names) == 1
-    skipped &= np.isnan(values)
-    table = RatingTable(
-        *map(tuple, (samples, systems, judges)),
-        ratings=values,
-        lost=None,
-        ignored={},
-        not_asked=skipped if skipped.any() else None,
-    )
-    places = (np.searchsorted(all_systems, systems), np.searchsorted(all_samples, samples))
-    return _Rated(
-        table, *places, {at: np.isin(samples, part.samples) for at, part in parts.items()}
-    )
+    for name in rows[RELEASE].unique().to_pylist():
+        chosen = unique_rows.filter(pc.equal(unique_rows[RELEASE], name)).drop_columns([RELEASE])
+        table, here = read_ratings(chosen), pc.equal(rows[RELEASE], name)
+        set_names, set_samples = origin.filter(here), rows["sample_id"].filter(here)
+        sets = {
+            part: np.isin(table.samples, set_samples.filter(pc.equal(set_names, part)).to_pylist())
+            for part in set_names.unique().to_pylist()
+        }
+        places = np.searchsorted(systems, table.systems), np.searchsorted(samples, table.samples)
+        rated_releases[name] = _Rated(table, *places, sets)
+    return _Archive(tuple(names), systems, samples, rated_releases)
 
 
 class _Votes(NamedTuple):
@@ -517,13 +491,18 @@ class _Grid:
                 extra[at] = 1
         return weights, loads, extra
 
-    def half_width(self, variance: Any, load: Any, confidence: float) -> Floats:
+    def half_width(
+        self, variance: Any, load: Any, confidence: float, *, side_by_side: bool = False
+    ) -> Floats:
         """Return half intervals, NaN where nothing shows how large interactions are."""
-        if not self.freedom or self.samples < MIN_SAMPLES:
+        if self.samples < MIN_SAMPLES or not (self.freedom or side_by_side):
             return np.full(np.shape(variance), np.nan)
-        sampled, total = compute_t_quantile(np.array([self.samples - 1, self.freedom]), confidence)
+        sampled: Floats = compute_t_quantile(self.samples - 1, confidence) * np.sqrt(variance)
+        if side_by_side:
+            return sampled
         spread = np.sqrt(np.maximum(variance + load * self.interaction, 0))
-        return np.maximum(sampled * np.sqrt(variance), total * spread)
+        widest: Floats = np.maximum(sampled, compute_t_quantile(self.freedom, confidence) * spread)
+        return widest
 
     def test_interaction(self) -> float | None:
         """Return the p value of Hotelling's test that there is no interaction."""
@@ -545,8 +524,8 @@ def _compute_share_interval(wins: int, losses: int, count: int, confidence: floa
     return 0.5 + low, 0.5 + high
 
 
-def _to_interval(value: float, half: float) -> Interval | None:
-    return None if math.isnan(half) else (float(value - half), float(value + half))
+def _to_interval(value: Any, half: Any) -> Interval | None:
+    return None if np.isnan(half) else (float(value - half), float(value + half))
 
 
 Board = Callable[[Collection[int]], _Fit | None]
@@ -592,26 +571,19 @@ class _Gauge:
         return rated.systems[is_rated.any(axis=(0, 2))]
 
     @cached_property
-    def linked_sets(self) -> set[str]:
-        """The releases whose samples newer systems were asked for as well, and their own."""
-        sets = {self.at}
-        if self.method != "bridges":
-            links = [
-                {name, origin}
-                for name in self.votes
-                for origin in self.archive.rated[name].sets
-                if {*self._list_rated(name, origin)} - {*self._list_rated(origin, origin)}
-            ]
-            for _ in links:
-                sets |= set[str]().union(*(link for link in links if link & sets))
-        return sets
+    def links(self) -> list[set[str]]:
+        """Releases of which one's systems were asked for the other's samples, and are newer."""
+        return [
+            {name, origin}
+            for name in self.votes
+            for origin in self.archive.rated[name].sets
+            if {*self._list_rated(name, origin)} - {*self._list_rated(origin, origin)}
+        ]
 
     def _select_pairs(self, sets: Collection[str] | None) -> list[_Votes]:
         """Select samples of some sets; a pair counts in the first release that rated both."""
         met, blocks = np.zeros((self.size[1],) * 2, dtype=bool), []
         for name, votes in self.votes.items():
-            if self.method == "bridges" and name != self.at:
-                break
             masks = self.archive.rated[name].sets.items()
             chosen = [mask for origin, mask in masks if sets is None or origin in sets]
             block = votes.select(np.any([np.zeros(len(votes.samples), bool), *chosen], axis=0))
@@ -623,22 +595,23 @@ class _Gauge:
         return blocks
 
     def _make_board(self, release: str) -> Board | Unlinked:
-        """Return the fit of a release's own samples, on the scale of these judges."""
-        own = self.archive.rated[release].sets.get(release)
-        if own is None:
-            return Unlinked.UNCONNECTED
-        if votes := self.votes.get(release):
-            own_votes = votes.select(own)
-            return lambda systems: _fit([own_votes], systems, self.size)
-        old = self._vote(release, self.archive.rated[release].table.judges)
-        old = old.select(own)
-        again: list[_Votes] = []
-        for name, votes in self.votes.items():
-            if (mask := self.archive.rated[name].sets.get(release)) is not None:
-                is_rated = mask & ~np.isnan(votes.verdicts).all(axis=0)
-                again.append(votes.select(is_rated & np.isin(votes.samples, old.samples)))
-        new = max(again, key=lambda votes: len(votes.samples), default=None)
-        if new is None or len(new.samples) < MIN_RERATED:
+        """Return the fit of a release's samples on the scale of these judges."""
+        if release in self.votes or release not in self.archive.rated:
+            blocks = self._select_pairs({release})
+            return lambda systems: _fit(blocks, systems, self.size)
+        rated = self.archive.rated[release]
+        voted = self._vote(release, rated.table.judges)
+        again = [
+            votes.select(mask & ~np.isnan(votes.verdicts).all(axis=0))
+            for name, votes in self.votes.items()
+            if (mask := self.archive.rated[name].sets.get(release)) is not None
+        ]
+        if not voted or release not in rated.sets or not again:
+            return Unlinked.OTHER_JUDGES
+        old = voted.select(rated.sets[release])
+        rerated = max(again, key=lambda votes: len(votes.samples))
+        new = rerated.select(np.isin(rerated.samples, old.samples))
+        if len(new.samples) < MIN_RERATED:
             return Unlinked.OTHER_JUDGES
         part = old.select(np.isin(old.samples, new.samples))
 
@@ -646,79 +619,116 @@ class _Gauge:
             both = {*systems}
             for votes in (new, old, part):
                 fitted = _fit([votes], both, self.size)
-                both &= {*fitted.systems} if fitted else set()
-            rerated, whole, same = (_fit([votes], both, self.size) for votes in (new, old, part))
-            if not (rerated and whole and same):
+                both &= {*fitted.systems.tolist()} if fitted else set()
+            there, whole, same = (_fit([votes], both, self.size) for votes in (new, old, part))
+            if not (there and whole and same):
                 return None
-            size = float((same.influence**2).sum())
+            size = float((same.influence**2).sum()) or 1.0
             # How much the old judges tell of the new ones, the same for all systems.
-            weight = float(np.clip((same.influence * rerated.influence).sum() / (size or 1), 0, 1))
-            values = rerated.values + weight * (whole.values - same.values)
+            weight = float(np.clip((same.influence * there.influence).sum() / size, 0, 1))
+            values = there.values + weight * (whole.values - same.values)
             change = weight * (whole.influence - same.influence)
-            return rerated._replace(values=values, influence=rerated.influence + change)
+            return there._replace(values=values, influence=there.influence + change)
 
         return fit
 
     def build(self) -> Ruler:
         """Compare all pairs and gather what there is to say."""
-        names, total = self.archive.systems, self.size[1]
-        scale = _Scale.make_empty(total)
+        names, total, releases = self.archive.systems, self.size[1], self.archive.releases
         wins, met = (np.zeros((total, total), dtype=int) for _ in range(2))
         for block in self._select_pairs({self.at} if self.method == "bridges" else None):
             first, second = block.pairs
             for sign, winner, loser in ((1, first, second), (-1, second, first)):
                 wins[winner, loser] += (block.verdicts == sign).sum(axis=1)
                 met[winner, loser] += (~np.isnan(block.verdicts)).sum(axis=1)
-        blocks = self._select_pairs(self.linked_sets)
-        main, bend = _fit(blocks, range(total), self.size), None
+        sets = {self.at}
+        if self.method != "bridges":
+            sets = sets.union(*(link for link in self.links if self.at in link))
+        blocks = self._select_pairs(sets)
+        main = _fit(blocks, range(total), self.size)
+        values, half, counts = np.full(total, np.nan), np.full(total, np.nan), np.zeros(total, int)
+        halves, how, refused = (
+            np.full((total, total), np.nan),
+            dict[int, Link](),
+            dict[int, Unlinked](),
+        )
+        bend = None
         if main:
             own = self._list_rated(self.at, self.at)
-            scale.add_fit(main, _count_chain_samples(blocks, total), self.confidence)
-            for system in main.systems.tolist():
+            place, inside = main.systems, np.ix_(main.systems, main.systems)
+            covariance = _cluster(main.influence, main.samples) + main.floor
+            values[place], counts[place] = main.values, main.counts
+            half[place] = self._scale_error(np.diag(covariance), main.counts)
+            fewer = np.minimum(main.counts[:, None], main.counts)
+            halves[inside] = self._scale_error(_compute_spread(covariance), fewer)
+            for system in place.tolist():
                 is_direct = system in own or met[system, own].any()
-                scale.how[system] = "common" if is_direct else "path"
-            if len(main.systems) < total and self.method != "common":
-                bend = self._add_bridges(main, blocks, scale)
+                how[system] = "common" if is_direct else "path"
+                if math.isnan(half[system]):
+                    refused[system] = Unlinked.FEW_SAMPLES
+            boards = self._list_boards(main, blocks, refused)
+            if placed := _place(boards, self.at, self.confidence, range(total)):
+                new = np.array([system not in how for system in placed.systems])
+                place = placed.systems[new]
+                values[place], half[place] = placed.values[new], placed.half[new]
+                counts[place] = placed.counts[new]
+                rows, columns = np.nonzero(new[:, None] | new)
+                halves[placed.systems[rows], placed.systems[columns]] = placed.halves[rows, columns]
+                bend = placed.bend._replace(
+                    bridges=tuple(names[int(system)] for system in placed.bend.bridges)
+                )
+                for system, bridges, release in placed.routes:
+                    if system not in how:
+                        chained = release in self._list_chained()
+                        how[system] = "path" if chained else "bridges"
+                        refused.pop(system, None)
+                        if bridges < VERDICT_BRIDGES:
+                            single = bridges < 2
+                            refused[system] = (
+                                Unlinked.ONE_BRIDGE if single else Unlinked.TWO_BRIDGES
+                            )
+        first_release = self._find_first()
         apart = Unlinked.NOT_COMMON if self.method == "common" else Unlinked.UNCONNECTED
-        beside = self._list_compared()
         for system in range(total):
-            if system not in scale.how:
-                scale.refused.setdefault(system, apart if system in beside else Unlinked.NOT_RATED)
-            elif scale.how[system] != "bridges" and np.isnan(scale.half[system]):
-                scale.refused[system] = Unlinked.FEW_SAMPLES
-        bounds = map(_to_interval, scale.values, scale.half)
-        interval = dict(zip(names, bounds, strict=True))
-        strength, first = by_rate(label(names, scale.values)), dict[str, str]()
-        for release, rated in self.archive.rated.items():
-            for origin in rated.sets:
-                for system in self._list_rated(release, origin):
-                    earlier = first.setdefault(names[system], release)
-                    first[names[system]] = min(earlier, release, key=self.archive.releases.index)
-        place = {name: at for at, name in enumerate(names)}
+            if system not in how:
+                is_rated = names[system] in first_release
+                refused.setdefault(system, apart if is_rated else Unlinked.NOT_RATED)
+
+        def compare(system: int, other: int) -> Difference:
+            if count := int(met[system, other]):
+                won, lost = int(wins[system, other]), int(wins[other, system])
+                ends: tuple[float | None, float | None] = (None, None)
+                if count >= MIN_SAMPLES:
+                    ends = _compute_share_interval(won, lost, count, self.confidence)
+                return Difference(0.5 + (won - lost) / count / 2, *ends, count, "common")
+            if system not in how or other not in how:
+                return Difference(None, None, None, 0, None)
+            middle, error = values[system] - values[other], halves[system, other]
+            shares = 1 / (1 + np.exp(-np.array([middle, middle - error, middle + error])))
+            middle_share, low, high = map(to_number, shares.tolist())
+            link: Link = "bridges" if "bridges" in (how[system], how[other]) else "path"
+            count = int(min(counts[system], counts[other]))
+            return Difference(middle_share, low, high, count, link)
+
+        place_of = {name: system for system, name in enumerate(names)}
+        strength = by_rate(label(names, values))
+        order = {name: place_of[name] for name in strength}
         return Ruler(
             strength=strength,
-            interval={name: interval[name] for name in strength},
+            interval={name: _to_interval(values[at], half[at]) for name, at in order.items()},
             differences={
-                name: {
-                    other: scale.compare(place[name], place[other], wins, met, self.confidence)
-                    for other in strength
-                    if other != name
-                }
-                for name in strength
+                name: {other: compare(at, to) for other, to in order.items() if to != at}
+                for name, at in order.items()
             },
-            how={name: scale.how.get(place[name]) for name in strength},
-            samples={name: int(scale.counts[place[name]]) for name in strength},
-            first={name: first[name] for name in strength if name in first},
-            releases=self.archive.releases,
+            how={name: how.get(at) for name, at in order.items()},
+            samples={name: int(counts[at]) for name, at in order.items()},
+            first={name: first_release[name] for name in order if name in first_release},
+            releases=releases,
             at=self.at,
             difficulty=_compute_difficulty(self.archive, self.at, self.confidence),
             judge_shift=self._compute_judge_shifts(),
             bend=bend,
-            refused={
-                name: scale.refused[place[name]]
-                for name in strength
-                if place[name] in scale.refused
-            },
+            refused={name: refused[at] for name, at in order.items() if at in refused},
             definition={
                 "measure": "ruler",
                 "at": self.at,
@@ -727,216 +737,157 @@ class _Gauge:
                 "vote": "plurality",
                 "tie": 0.5,
                 "confidence": self.confidence,
-                "intervals": {
+                "interval": {
                     "common": "score of paired shares (Tango 1998)",
-                    "path": "Bradley-Terry clustered by sample, Student's t",
+                    "path": "Bradley-Terry by sample, or as bridges over several releases",
                     "bridges": "least squares with the interaction of system and release",
                 },
-                "linked": sorted(self.linked_sets, key=self.archive.releases.index),
+                "common": sorted(sets, key=releases.index),
                 "bend_level": BEND_LEVEL,
                 "least_rerated": MIN_RERATED,
             },
         )
 
-    def _list_compared(self) -> set[int]:
-        """Return the systems that some judge rated beside another one."""
-        compared: set[int] = set()
-        for rated in self.archive.rated.values():
-            is_rated = ~np.isnan(rated.table.ratings)
-            beside = (is_rated & (is_rated.sum(axis=1, keepdims=True) > 1)).any(axis=(0, 2))
-            compared |= {*rated.systems[beside].tolist()}
-        return compared
+    def _scale_error(self, variance: Floats, counts: Integers) -> Floats:
+        quantile = compute_t_quantile(np.maximum(counts - 1, 1), self.confidence)
+        return np.where(counts < MIN_SAMPLES, np.nan, quantile * np.sqrt(variance))
 
-    def _add_bridges(self, main: _Fit, blocks: list[_Votes], scale: _Scale) -> Bend | None:
-        """Place the systems outside of the main fit by those that several releases rated."""
-        fits, boards = {self.at: main}, dict[str, Board]()
-        boards[self.at] = lambda systems: _fit(blocks, systems, self.size)
-        for release in self.archive.rated:
-            outside = {*self._list_rated(release, release).tolist()} - {*main.systems.tolist()}
-            if release == self.at or not outside:
+    def _list_chained(self) -> set[str]:
+        """Return the releases that newer systems link to `at`, step by step."""
+        sets = {self.at}
+        for _ in self.links:
+            sets = sets.union(*(link for link in self.links if link & sets))
+        return sets
+
+    def _find_first(self) -> dict[str, str]:
+        first: dict[str, str] = {}
+        for release in self.archive.releases:
+            for origin in self.archive.rated[release].sets if release in self.archive.rated else ():
+                for system in self._list_rated(release, origin):
+                    first.setdefault(self.archive.systems[system], release)
+        return first
+
+    def _list_boards(
+        self, main: _Fit, blocks: list[_Votes], refused: dict[int, Unlinked]
+    ) -> dict[str, Board]:
+        """Return the fits of releases with systems beyond the main fit, and say what has none."""
+        boards: dict[str, Board] = {self.at: lambda systems: _fit(blocks, systems, self.size)}
+        for release in self.archive.releases:
+            if self.method == "common" and release not in self._list_chained():
                 continue
-            board = self._make_board(release)
-            if isinstance(board, Unlinked):
-                scale.refused.update(dict.fromkeys(outside, board))
-            elif fitted := board(range(self.size[1])):
-                fits[release], boards[release] = fitted, board
-        reached = _count_bridges(fits, self.at)
-        grid = _build_grid({name: fits[name] for name in reached})
-        columns = [fits[name].systems.tolist() for name in reached]
-        bridges = {at for at in range(self.size[1]) if sum(at in column for column in columns) > 1}
-        if not bridges:
-            return None
-        width = {
-            at: max(reached[name] for name in reached if at in fits[name].systems)
-            for at, _ in grid.cells
-        }
-        weights, loads, extra = grid.predict(self.at)
-        systems = np.array([*grid.rows], dtype=np.int64)
-        shown, covariance = weights @ grid.values, weights @ grid.covariance @ weights.T
-        variance = np.diag(covariance)
-        new = np.array([at not in scale.how for at in systems])
-        single = np.array([width[at] < 2 for at in systems])
-        half = grid.half_width(variance, (loads**2).sum(axis=1) + extra, self.confidence)
-        between = np.maximum(variance[:, None] + variance - 2 * covariance, 0)
-        load = ((loads[:, None] - loads) ** 2).sum(axis=2) + extra[:, None] + extra
-        halves = grid.half_width(between, load, self.confidence)
-        halves[single[:, None] | single] = np.nan
-        scale.values[systems[new]] = shown[new]
-        scale.half[systems[new]] = np.where(single, np.nan, half)[new]
-        for fitted in fits.values():
-            counts = scale.counts[fitted.systems]
-            scale.counts[fitted.systems] = np.where(counts, counts, fitted.counts)
-        rows, columns_of_pairs = np.nonzero(new[:, None] | new)
-        cells = systems[rows], systems[columns_of_pairs]
-        scale.estimates[cells] = (shown[:, None] - shown)[rows, columns_of_pairs]
-        scale.halves[cells] = halves[rows, columns_of_pairs]
-        scale.bases[cells] = np.minimum(scale.counts[cells[0]], scale.counts[cells[1]])
-        for system in systems[new].tolist():
-            scale.how[system] = "bridges"
-            scale.refused.pop(system, None)
-            if width[system] < VERDICT_BRIDGES:
-                is_single = width[system] < 2
-                scale.refused[system] = Unlinked.ONE_BRIDGE if is_single else Unlinked.TWO_BRIDGES
-        # On bridges alone: a field of others that moved would be taken for bridges that did.
-        refits = {name: fitted for name in reached if (fitted := boards[name](bridges))}
-        p_value = _build_grid(refits).test_interaction() if len(refits) > 1 else None
-        names = tuple(self.archive.systems[at] for at in sorted(bridges))
-        return Bend(p_value, p_value is not None and p_value < BEND_LEVEL, names)
+            outside = {*self._list_rated(release, release).tolist()} - {*main.systems.tolist()}
+            if release != self.at and outside:
+                board = self._make_board(release)
+                if isinstance(board, Unlinked):
+                    refused.update(dict.fromkeys(outside, board))
+                else:
+                    boards[release] = board
+        return boards
 
     def _compute_judge_shifts(self) -> dict[str, Change]:
         """Compare ratings of the same outputs by the judges of `at` and by a release's own."""
-        shifts: dict[str, Change] = {}
-        here = self.archive.rated[self.at]
+        shifts, here = dict[str, Change](), self.archive.rated[self.at]
         for release, there in self.archive.rated.items():
-            if release == self.at or release not in here.sets or there.table.judges == self.judges:
+            if release not in here.sets or there.table.judges == self.judges:
                 continue
-            new = _average_judges(here.table)[:, here.sets[release]]
-            names = here.systems, here.samples[here.sets[release]], there.systems, there.samples
-            gaps = align_outputs(new, *(at.tolist() for at in names)) - _average_judges(there.table)
-            gaps = nan_mean(gaps[:, there.sets.get(release, slice(0))])
-            gaps = gaps[~np.isnan(gaps)]
-            if len(gaps):
-                half = math.nan
-                if len(gaps) >= MIN_SAMPLES:
-                    error = gaps.std(ddof=1) / math.sqrt(len(gaps))
-                    half = float(compute_t_quantile(len(gaps) - 1, self.confidence) * error)
-                shifts[release] = Change(float(gaps.mean()), _to_interval(gaps.mean(), half))
+            chosen, own = here.sets[release], there.sets.get(release, slice(0))
+            names = (here.systems, here.samples[chosen], there.systems, there.samples)
+            new = align_outputs(_average_judges(here.table)[:, chosen], *map(tuple, names))
+            gaps = nan_mean((new - _average_judges(there.table))[:, own])
+            if len(gaps := gaps[~np.isnan(gaps)]) > 1:
+                error = self._scale_error(gaps.var(ddof=1) / len(gaps), np.array(len(gaps)))
+                shifts[release] = Change(gaps.mean().item(), _to_interval(gaps.mean(), error))
         return shifts
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """What is known so far of systems, and of each two of them, NaN where nothing is."""
+def _compute_spread(covariance: Floats) -> Floats:
+    """Return the variance of each difference."""
+    variance = np.diag(covariance)
+    return np.maximum(variance[:, None] + variance - 2 * covariance, 0)
 
+
+class _Placed(NamedTuple):
+    """Systems placed by others that several releases have.
+
+    `routes` are each system's place, the bridges of its narrowest step, and its release.
+    """
+
+    systems: Integers
     values: Floats
     half: Floats
-    counts: Integers
-    estimates: Floats
     halves: Floats
-    bases: Integers
-    how: dict[int, Link]
-    refused: dict[int, Unlinked]
-
-    @classmethod
-    def make_empty(cls, total: int) -> _Scale:
-        empty, pairs = np.full(total, np.nan), np.full((total, total), np.nan)
-        counts = np.zeros(total, dtype=np.int64)
-        bases = np.zeros((total, total), dtype=np.int64)
-        return cls(empty, empty.copy(), counts, pairs, pairs.copy(), bases, {}, {})
-
-    def add_fit(self, fitted: _Fit, bases: Integers, confidence: float) -> None:
-        """Enter strengths and what they let expect of each pair."""
-        systems, inside = fitted.systems, np.ix_(fitted.systems, fitted.systems)
-        covariance = _cluster(fitted.influence, fitted.samples) + fitted.floor
-        variance = np.diag(covariance)
-        between = np.maximum(variance[:, None] + variance - 2 * covariance, 0)
-        self.values[systems], self.counts[systems] = fitted.values, fitted.counts
-        self.estimates[inside] = fitted.values[:, None] - fitted.values
-        self.bases[inside] = bases[inside]
-        for halves, place, spread, counts in (
-            (self.half, systems, variance, fitted.counts),
-            (self.halves, inside, between, bases[inside]),
-        ):
-            quantile = compute_t_quantile(np.maximum(counts - 1, 1), confidence)
-            halves[place] = np.where(counts < MIN_SAMPLES, np.nan, quantile * np.sqrt(spread))
-
-    def compare(
-        self, system: int, other: int, wins: Integers, met: Integers, confidence: float
-    ) -> Difference:
-        """Return the share counted on common samples, or what the strengths let expect."""
-        if count := int(met[system, other]):
-            won, lost = int(wins[system, other]), int(wins[other, system])
-            ends: tuple[float | None, float | None] = (None, None)
-            if count >= MIN_SAMPLES:
-                ends = _compute_share_interval(won, lost, count, confidence)
-            return Difference(0.5 + (won - lost) / count / 2, *ends, count, "common")
-        estimate, half = self.estimates[system, other], self.halves[system, other]
-        if np.isnan(estimate):
-            return Difference(None, None, None, 0, None)
-        from scipy.special import expit
-
-        middle, low, high = (
-            to_number(float(expit(value))) for value in (estimate, estimate - half, estimate + half)
-        )
-        bridged = "bridges" in (self.how[system], self.how[other])
-        return Difference(
-            middle, low, high, int(self.bases[system, other]), "bridges" if bridged else "path"
-        )
+    counts: Integers
+    routes: list[tuple[int, int, str]]
+    bend: Bend
 
 
-def _count_chain_samples(blocks: Iterable[_Votes], total: int) -> Integers:
-    """Return for each two systems the fewest samples of a link of the shortest chain of pairs."""
-    from scipy.sparse.csgraph import shortest_path
-
-    met = np.zeros((total, total), dtype=np.int64)
-    for block in blocks:
-        first, second = block.pairs
-        counts = (~np.isnan(block.verdicts)).sum(axis=1)
-        np.add.at(met, (first, second), counts)
-        np.add.at(met, (second, first), counts)
-    lengths, before = shortest_path(met > 0, unweighted=True, return_predecessors=True)
-    fewest = met.copy()
-    for start, end in sorted(
-        np.argwhere(np.isfinite(lengths) & (lengths > 1)).tolist(), key=lambda pair: lengths[*pair]
-    ):
-        middle = before[start, end]
-        fewest[start, end] = min(fewest[start, middle], met[middle, end])
-    return fewest
-
-
-def _count_bridges(fits: Mapping[str, _Fit], at: str) -> dict[str, int]:
-    """Return the releases that systems link to `at`, each by the fewest of any step."""
-    systems = {name: {*fitted.systems.tolist()} for name, fitted in fits.items()}
-    reached = {at: len(systems[at])}
-    while len(reached) < len(fits):
+def _place(
+    boards: Mapping[str, Board], at: str, confidence: float, everyone: Collection[int]
+) -> _Placed | None:
+    """Place systems of all releases by least squares."""
+    fits = {name: fitted for name, board in boards.items() if (fitted := board(everyone))}
+    members = {name: {*fitted.systems.tolist()} for name, fitted in fits.items()}
+    # Each release by as many bridges as the narrowest step on the way to it has.
+    reached = {at: len(members[at])}
+    while waiting := fits.keys() - reached:
         widths = {
-            name: max(min(reached[other], len(systems[name] & systems[other])) for other in reached)
-            for name in fits
-            if name not in reached
+            name: max(min(reached[near], len(members[name] & members[near])) for near in reached)
+            for name in sorted(waiting)
         }
         widest = max(widths, key=widths.__getitem__)
         if not widths[widest]:
             break
         reached[widest] = widths[widest]
-    return reached
-
-
-def _build_grid(fits: Mapping[str, _Fit]) -> _Grid:
-    scaled = (
-        fitted.influence * math.sqrt(fitted.samples / max(fitted.samples - 1, 1))
-        for fitted in fits.values()
+    if len(reached) < 2:
+        return None
+    grid = _build_grid([(name, fits[name]) for name in reached])
+    appearances = [system for name in reached for system in members[name]]
+    bridges = sorted({system for system in appearances if appearances.count(system) > 1})
+    routes = [
+        max((reached[name], name) for name in reached if system in members[name])
+        for system in grid.rows
+    ]
+    weights, loads, extra = grid.predict(at)
+    covariance = weights @ grid.covariance @ weights.T
+    half = grid.half_width(np.diag(covariance), (loads**2).sum(axis=1) + extra, confidence)
+    load = ((loads[:, None] - loads) ** 2).sum(axis=2) + extra[:, None] + extra
+    halves = grid.half_width(_compute_spread(covariance), load, confidence)
+    single = np.array([count < 2 for count, _ in routes])
+    half[single], halves[single[:, None] | single] = np.nan, np.nan
+    counts: dict[int, int] = {}
+    for name in reached:
+        for system, count in zip(fits[name].systems.tolist(), fits[name].counts, strict=True):
+            counts.setdefault(system, int(count))
+    # On bridges alone: a field of others that moved would be taken for bridges that did.
+    refits = [(name, fitted) for name in reached if (fitted := boards[name](bridges))]
+    p_value = _build_grid(refits).test_interaction() if len(refits) > 1 else None
+    return _Placed(
+        np.array([*grid.rows], dtype=np.int64),
+        weights @ grid.values,
+        half,
+        halves,
+        np.array([counts[int(str(system))] for system in grid.rows]),
+        [(int(str(system)), *route) for system, route in zip(grid.rows, routes, strict=True)],
+        Bend(p_value, p_value is not None and p_value < BEND_LEVEL, tuple(map(str, bridges))),
     )
-    influence, start = np.hstack([*scaled]), 0
+
+
+def _build_grid(fits: Sequence[tuple[str, _Fit]]) -> _Grid:
+    parts = [
+        fitted.influence * math.sqrt(fitted.samples / max(fitted.samples - 1, 1))
+        for _, fitted in fits
+    ]
+    influence, start = np.hstack(parts), 0
     covariance = influence.T @ influence
-    for fitted in fits.values():
+    for _, fitted in fits:
         end = start + len(fitted.systems)
         covariance[start:end, start:end] += fitted.floor
         start = end
     return _Grid(
-        [(system, name) for name, fitted in fits.items() for system in fitted.systems.tolist()],
-        np.concatenate([fitted.values for fitted in fits.values()]),
+        [(system, name) for name, fitted in fits for system in fitted.systems.tolist()],
+        np.concatenate([fitted.values for _, fitted in fits]),
         covariance,
-        min(fitted.samples for fitted in fits.values()),
+        min(fitted.samples for _, fitted in fits),
     )
 
 
@@ -949,64 +900,53 @@ def _average_judges(table: RatingTable) -> Floats:
 
 def _compute_difficulty(archive: _Archive, at: str, confidence: float) -> dict[str, Change | None]:
     """Compare mean ratings of the same systems by the same judges on samples of two releases."""
-    cells: list[tuple[str, Hashable, int, str]] = []
-    columns, means, fewest = [], list[float](), list[int]()
+    cells, columns, means, counts = [], list[Floats](), list[float](), list[int]()
     for release, rated in archive.rated.items():
         averages = _average_judges(rated.table)
         for origin, chosen in rated.sets.items():
-            for system, row in zip(
-                rated.systems.tolist(), np.where(chosen, averages, np.nan), strict=True
-            ):
+            rows = np.where(chosen, averages, np.nan)
+            for system, row in zip(rated.systems.tolist(), rows, strict=True):
                 if (count := int((~np.isnan(row)).sum())) > 1:
-                    deviations = np.zeros(len(archive.samples))
-                    deviations[rated.samples] = np.nan_to_num(row - np.nanmean(row)) / count
-                    deviations *= math.sqrt(count / (count - 1))
+                    column, mean = np.zeros(len(archive.samples)), float(np.nanmean(row))
+                    column[rated.samples] = np.nan_to_num(row - mean) / math.sqrt(
+                        count * (count - 1)
+                    )
                     cells.append((release, rated.table.judges, system, origin))
-                    columns.append(deviations)
-                    means.append(float(np.nanmean(row)))
-                    fewest.append(count)
-    best: dict[str, Change | None] = dict.fromkeys(archive.releases)
+                    columns.append(column)
+                    means.append(mean)
+                    counts.append(count)
+    difficulty: dict[str, Change | None] = dict.fromkeys(archive.releases)
+    most = 1
     # Side by side in the same release first; else the same system, rated in two of them.
-    for rows in (
-        [(release, system) for release, _, system, _ in cells],
-        [(judges, system) for _, judges, system, _ in cells],
-    ):
-        origins = [origin for *_, origin in cells]
-        linked, grown = {at}, True
-        while grown:
-            witnesses = {row for row, origin in zip(rows, origins, strict=True) if origin in linked}
-            wider = linked | {
-                origin for row, origin in zip(rows, origins, strict=True) if row in witnesses
+    for side_by_side in (True, False):
+        rows_of = [
+            (release if side_by_side else judges, system) for release, judges, system, _ in cells
+        ]
+        linked, size = {at}, 0
+        while size < len(linked):
+            size = len(linked)
+            witnesses = {row for row, cell in zip(rows_of, cells, strict=True) if cell[3] in linked}
+            linked |= {
+                cell[3] for row, cell in zip(rows_of, cells, strict=True) if row in witnesses
             }
-            linked, grown = wider, wider != linked
-        if len(linked) <= sum(change is not None for change in best.values()) or len(linked) < 2:
+        if size <= most:
             continue
-        order = sorted(
-            (number for number, origin in enumerate(origins) if origin in linked),
-            key=lambda number: archive.releases.index(origins[number]),
-        )
+        most, difficulty = size, dict.fromkeys(archive.releases)
+        order = [number for number, cell in enumerate(cells) if cell[3] in linked]
+        order.sort(key=lambda number: archive.releases.index(cells[number][3]))
         influence = np.array([columns[number] for number in order]).T
         grid = _Grid(
-            [(rows[number], origins[number]) for number in order],
+            [pairs[number] for number in order],
             np.array([means[number] for number in order]),
             influence.T @ influence,
-            min(fewest[number] for number in order),
+            min(counts[number] for number in order),
         )
-        side_by_side = all(isinstance(row[0], str) for row in rows)
-        best = dict.fromkeys(archive.releases)
-        for origin, column in grid.columns.items():
-            # Lower ratings are harder samples.
-            weights = grid.solution[0][len(grid.rows)] - grid.solution[0][len(grid.rows) + column]
-            variance = float(weights @ grid.covariance @ weights)
-            if side_by_side:
-                half = compute_t_quantile(max(grid.samples - 1, 1), confidence) * math.sqrt(
-                    variance
-                )
-                half = half if grid.samples >= MIN_SAMPLES else math.nan
-            else:
-                half = grid.half_width(variance, weights @ weights, confidence)
-            best[str(origin)] = Change(
-                float(weights @ grid.values),
-                _to_interval(weights @ grid.values, float(half)) if column else None,
-            )
-    return best
+        for name, number in grid.columns.items():
+            # Samples that are rated lower are harder.
+            effects = grid.solution[0][len(grid.rows) :]
+            weights = effects[0] - effects[number]
+            variance, load = weights @ grid.covariance @ weights, weights @ weights
+            half = grid.half_width(variance, load, confidence, side_by_side=side_by_side)
+            bounds = _to_interval(weights @ grid.values, half) if number else None
+            difficulty[str(name)] = Change(float(weights @ grid.values), bounds)
+    return difficulty
