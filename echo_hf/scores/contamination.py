@@ -149,12 +149,11 @@ def contamination(
     rated = ~np.isnan(shares)
     counts = {at: (rated & (is_sealed == at)).sum(axis=1) for at in (True, False)}
     refused: dict[str, Untested] = {}
-    few = {
-        at: (counts[at] < MIN_RATED)
-        | bool((rated.any(axis=0) & (is_sealed == at)).sum() < MIN_SAMPLES)
-        for at in counts
-    }
-    for name, has_share, *is_few in zip(systems, rated.any(axis=1), *few.values(), strict=True):
+    sizes = {at: int((rated.any(axis=0) & (is_sealed == at)).sum()) for at in counts}
+    few = [
+        (counts[at] < MIN_RATED) | np.full(len(systems), sizes[at] < MIN_SAMPLES) for at in counts
+    ]
+    for name, has_share, *is_few in zip(systems, rated.any(axis=1), *few, strict=True):
         if not has_share:
             refused[name] = Untested.NOT_COMPARED
         elif any(is_few):

@@ -580,10 +580,11 @@ class _Gauge:
             if {*self._list_rated(name, origin)} - {*self._list_rated(origin, origin)}
         ]
 
-    def _select_pairs(self, sets: Collection[str] | None) -> list[_Votes]:
-        """Select samples of some sets; a pair counts in the first release that rated both."""
+    def _select_pairs(self, sets: Collection[str] | None, release: str) -> list[_Votes]:
+        """Select samples of some sets; a pair counts in that release, or the newest other one."""
         met, blocks = np.zeros((self.size[1],) * 2, dtype=bool), []
-        for name, votes in self.votes.items():
+        for name in sorted(self.votes, key=release.__ne__):
+            votes = self.votes[name]
             masks = self.archive.rated[name].sets.items()
             chosen = [mask for origin, mask in masks if sets is None or origin in sets]
             block = votes.select(np.any([np.zeros(len(votes.samples), bool), *chosen], axis=0))
@@ -597,7 +598,7 @@ class _Gauge:
     def _make_board(self, release: str) -> Board | Unlinked:
         """Return the fit of a release's samples on the scale of these judges."""
         if release in self.votes or release not in self.archive.rated:
-            blocks = self._select_pairs({release})
+            blocks = self._select_pairs({release}, release)
             return lambda systems: _fit(blocks, systems, self.size)
         rated = self.archive.rated[release]
         voted = self._vote(release, rated.table.judges)
@@ -636,7 +637,7 @@ class _Gauge:
         """Compare all pairs and gather what there is to say."""
         names, total, releases = self.archive.systems, self.size[1], self.archive.releases
         wins, met = (np.zeros((total, total), dtype=int) for _ in range(2))
-        for block in self._select_pairs({self.at} if self.method == "bridges" else None):
+        for block in self._select_pairs({self.at} if self.method == "bridges" else None, self.at):
             first, second = block.pairs
             for sign, winner, loser in ((1, first, second), (-1, second, first)):
                 wins[winner, loser] += (block.verdicts == sign).sum(axis=1)
@@ -644,7 +645,7 @@ class _Gauge:
         sets = {self.at}
         if self.method != "bridges":
             sets = sets.union(*(link for link in self.links if self.at in link))
-        blocks = self._select_pairs(sets)
+        blocks = self._select_pairs(sets, self.at)
         main = _fit(blocks, range(total), self.size)
         values, half, counts = np.full(total, np.nan), np.full(total, np.nan), np.zeros(total, int)
         halves, how, refused = (
@@ -682,11 +683,8 @@ class _Gauge:
                         chained = release in self._list_chained()
                         how[system] = "path" if chained else "bridges"
                         refused.pop(system, None)
-                        if bridges < VERDICT_BRIDGES:
-                            single = bridges < 2
-                            refused[system] = (
-                                Unlinked.ONE_BRIDGE if single else Unlinked.TWO_BRIDGES
-                            )
+                        if reason := {1: Unlinked.ONE_BRIDGE, 2: Unlinked.TWO_BRIDGES}.get(bridges):
+                            refused[system] = reason
         first_release = self._find_first()
         apart = Unlinked.NOT_COMMON if self.method == "common" else Unlinked.UNCONNECTED
         for system in range(total):
@@ -919,16 +917,11 @@ def _compute_difficulty(archive: _Archive, at: str, confidence: float) -> dict[s
     most = 1
     # Side by side in the same release first; else the same system, rated in two of them.
     for side_by_side in (True, False):
-        rows_of = [
-            (release if side_by_side else judges, system) for release, judges, system, _ in cells
-        ]
+        pairs = [((cell[0] if side_by_side else cell[1], cell[2]), cell[3]) for cell in cells]
         linked, size = {at}, 0
         while size < len(linked):
-            size = len(linked)
-            witnesses = {row for row, cell in zip(rows_of, cells, strict=True) if cell[3] in linked}
-            linked |= {
-                cell[3] for row, cell in zip(rows_of, cells, strict=True) if row in witnesses
-            }
+            size, witnesses = len(linked), {row for row, origin in pairs if origin in linked}
+            linked |= {origin for row, origin in pairs if row in witnesses}
         if size <= most:
             continue
         most, difficulty = size, dict.fromkeys(archive.releases)
