@@ -150,14 +150,12 @@ def contamination(
     counts = {at: (rated & (is_sealed == at)).sum(axis=1) for at in (True, False)}
     refused: dict[str, Untested] = {}
     sizes = {at: int((rated.any(axis=0) & (is_sealed == at)).sum()) for at in counts}
-    few = [
-        (counts[at] < MIN_RATED) | np.full(len(systems), sizes[at] < MIN_SAMPLES) for at in counts
-    ]
-    for name, has_share, *is_few in zip(systems, rated.any(axis=1), *few, strict=True):
-        if not has_share:
+    for number, name in enumerate(systems):
+        is_few = {at: sizes[at] < MIN_SAMPLES or counts[at][number] < MIN_RATED for at in counts}
+        if not rated[number].any():
             refused[name] = Untested.NOT_COMPARED
-        elif any(is_few):
-            refused[name] = Untested.FEW_SEALED if is_few[0] else Untested.FEW_PUBLIC
+        elif any(is_few.values()):
+            refused[name] = Untested.FEW_SEALED if is_few[True] else Untested.FEW_PUBLIC
     studied = np.minimum(counts[True], counts[False]) > 1
     power, draws = dict[int, Power](), np.empty((0, 0))
     if studied.any():
