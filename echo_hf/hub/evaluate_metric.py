@@ -27,7 +27,7 @@ from echo_hf.metrics import Metric, MetricResult, registered
 from echo_hf.metrics.image_features import list_outputs, pair_images, pair_prompts
 from echo_hf.scores.rating_table import OPTIONAL, REQUIRED, read_columns
 from echo_hf.scores.ruler import ORIGIN, RELEASE
-from echo_hf.scores.ruler import TABLE as RELEASE_RATINGS
+from echo_hf.scores.ruler import RULER_ROWS
 from echo_hf.tables import RATINGS
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ WRITABLE_MODES = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA", "YCbCr": "RGB"}
 PNG_MODES = ("1", "I;16", "L", "LA", "P", "RGB", "RGBA")
 METRIC_OPTIONS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters)
 RATING_ROWS, RELEASE_ROWS = (
-    Features({"predictions": {name: RELEASE_RATINGS.features[name] for name in columns}})
+    Features({"predictions": {name: RULER_ROWS.features[name] for name in columns}})
     for columns in ((*REQUIRED, *OPTIONAL), (*REQUIRED, RELEASE, *OPTIONAL, ORIGIN))
 )
 # Undecoded: decoding would be for evaluate to keep all of them in memory, and to trip over the
@@ -178,7 +178,7 @@ class EvaluateConfig:
         """Convert ratings or images to `evaluate`'s storage."""
         if self.is_of_ratings:
             is_of_releases = self.features is RELEASE_ROWS
-            known = RELEASE_RATINGS if is_of_releases else RATINGS
+            known = RULER_ROWS if is_of_releases else RATINGS
             required = (*REQUIRED, RELEASE) if is_of_releases else REQUIRED
             optional = (*OPTIONAL, ORIGIN) if is_of_releases else OPTIONAL
             table = read_columns(columns["predictions"], known, required, optional)
