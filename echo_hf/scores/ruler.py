@@ -68,6 +68,7 @@ Link = Literal["common", "path", "bridges"]
 class Unlinked(Reason):
     """Why a system has no strength on the ruler, no interval, or no verdict."""
 
+    NOT_RATED = "not_rated", "no judge that counts rated it beside another system"
     UNCONNECTED = "unconnected", "no samples and no systems in common lead to it"
     OTHER_JUDGES = (
         "other_judges",
@@ -78,7 +79,7 @@ class Unlinked(Reason):
         "a single system links it, and how far that one moved cannot be seen: no interval",
     )
     TWO_BRIDGES = "two_bridges", "two systems link it, too few for a verdict"
-    SAMPLES = "few_samples", "fewer than 10 samples say too little of how far others may differ"
+    FEW_SAMPLES = "few_samples", "fewer than 10 samples say too little of how far others may differ"
 
 
 class Difference(NamedTuple):
@@ -540,8 +541,11 @@ class _Scale:
             if place is None:
                 is_held = self.member[:, system] & ~self.is_linked
                 is_rated = any(system in panel.rated.systems for panel in self.panels.values())
-                other_judges = is_held.any() or not is_rated
-                refused[name] = Unlinked.OTHER_JUDGES if other_judges else Unlinked.UNCONNECTED
+                refused[name] = Unlinked.UNCONNECTED
+                if is_held.any() or not is_rated:
+                    refused[name] = Unlinked.OTHER_JUDGES
+                elif not self.compared[system].any():
+                    refused[name] = Unlinked.NOT_RATED
                 continue
             weights = place.weights - zero
             estimate = strength[name] = float(weights @ self.values)
@@ -597,13 +601,14 @@ class _Scale:
         if place.group is not None:
             count = self.groups[place.group].fit.size
             if count < MIN_SAMPLES:
-                return None, Unlinked.SAMPLES
+                return None, Unlinked.FEW_SAMPLES
             return float(compute_t_quantile(count - 1, self.confidence) * np.sqrt(variance)), None
-        bridges = self._count_bridges(system, int(self.home[0]))
+        own = np.flatnonzero(self.member[:, system] & self.is_linked)
+        bridges = int(self.bridge_counts[own, 0].max(initial=0))
         if bridges < 2:
             return None, Unlinked.ONE_BRIDGE
         if self.links.samples < MIN_SAMPLES:
-            return None, Unlinked.SAMPLES
+            return None, Unlinked.FEW_SAMPLES
         load = float(place.weights @ place.weights) + 1.0
         half = self.links.half_width(variance, load, self.confidence)
         return half, Unlinked.TWO_BRIDGES if bridges < VERDICT_BRIDGES else None

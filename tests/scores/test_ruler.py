@@ -114,16 +114,28 @@ def test_a_difference_from_the_other_side_is_its_mirror_image() -> None:
             )
 
 
-def test_strengths_are_the_likeliest_of_all_pairs_on_common_samples() -> None:
-    rows = carried_release()
+def test_strengths_are_those_of_the_newest_board_and_place_old_systems_beside_it() -> None:
+    """A system that is gone stands as far from the mean of the new ones as on carried samples."""
+    rows = carried_release(samples=30)
     found = ruler(rows)
     systems = sorted({*rows["system"]})
-    samples = sorted({(s, r) for s, r in zip(rows["sample_id"], rows["release"], strict=True)})
-    cube = np.full((len(samples), len(systems)), np.nan)
-    for release, _, sample, system, _, rating in zip(*rows.values(), strict=True):
-        if release == "2":
-            cube[samples.index((sample, release)), systems.index(system)] = rating
-    expected = likeliest(points(cube))
+    cubes = []
+    for origin in (None, "1"):
+        chosen = [
+            (sample, system, rating)
+            for release, carried, sample, system, _, rating in zip(*rows.values(), strict=True)
+            if release == "2" and carried == origin
+        ]
+        samples = sorted({sample for sample, _, _ in chosen})
+        cube = np.full((len(samples), len(systems)), np.nan)
+        for sample, system, rating in chosen:
+            cube[samples.index(sample), systems.index(system)] = rating
+        cubes.append(cube)
+    is_new = np.array([name.startswith("new") for name in systems])
+    board = likeliest(points(cubes[0][:, is_new]))
+    carried = likeliest(points(cubes[1]))
+    expected = np.where(is_new, 0.0, carried - carried[is_new].mean())
+    expected[is_new] = board
     assert np.allclose([found.strength[name] for name in systems], expected, atol=1e-5)
     assert set(found.how.values()) == {"common"}
     assert found.first == {name: "1" if name.startswith("old") else "2" for name in found.strength}
@@ -206,7 +218,7 @@ def test_bridges_shift_an_old_board_by_their_mean_distance() -> None:
     assert low < estimate < (high or 0)
     assert found.bend is not None
     assert found.bend.bridges == tuple(bridges)
-    assert ruler(rows, method="common").refused == {"old": Unlinked.NOT_COMMON}
+    assert ruler(rows, method="common").refused == {"old": Unlinked.UNCONNECTED}
 
 
 def test_the_bend_test_of_two_bridges_is_hotellings_of_their_difference() -> None:
@@ -231,7 +243,7 @@ def test_the_bend_test_of_two_bridges_is_hotellings_of_their_difference() -> Non
         samples = len(share) / (len(share) - 1)
         variance += (samples * ((share - mean) ** 2).sum() + drawn) / slope**2
     expected = stats.f.sf(moved**2 / variance, 1, 79)
-    assert bend.p == pytest.approx(expected, rel=1e-4)
+    assert bend.p == pytest.approx(expected, rel=1e-2)
 
 
 def bridged(count: int, judges: tuple[str, str] = ("j", "j"), again: int = 0) -> Ruler:
@@ -300,10 +312,10 @@ def test_releases_link_in_a_chain_and_retired_systems_stay() -> None:
         ("3", "2", names("y", 40), [*"defghi"], rate(40, "defghi"), "j"),
     )
     found = ruler(rows)
-    assert [found.how[name] for name in "adg"] == ["path", "common", "common"]
+    assert [found.how[name] for name in "adg"] == ["bridges", "common", "common"]
     assert found.difference("a", "d").how == "common"
     chained = found.difference("a", "g")
-    assert chained.how == "path"
+    assert chained.how == "bridges"  # from the samples of one release to those of another
     assert chained.estimate is not None
     assert chained.high is not None
     assert chained.estimate < chained.high < 0.5
@@ -338,7 +350,7 @@ def test_a_sample_that_is_own_and_carried_counts_once() -> None:
     twice["carried_from"][-len(own) :] = ["1"] * len(own)
     assert ruler(twice).differences == ruler(rows).differences
     twice["rating"][-1] += 1
-    with pytest.raises(EchoError, match=r"system 'new002'.* has two ratings: expected one"):
+    with pytest.raises(EchoError, match=r"system 'new002'.* is there twice: expected one rating"):
         ruler(twice)
 
 
@@ -348,7 +360,9 @@ def test_the_result_is_json_that_holds_no_nan() -> None:
         plain = json.loads(json.dumps(found.as_json(), allow_nan=False))
         assert plain["differences"]["new000"]["old000"]["how"] == "common"
         assert "new000" in repr(found)
-        assert list(found.to_pandas().columns) == ["system", "strength", "low", "high", "reason"]
+        assert list(found.to_pandas().columns) == [
+            *("system", "strength", "low", "high", "samples", "reason")
+        ]
 
 
 @pytest.mark.parametrize(
