@@ -89,7 +89,7 @@ def test_a_sample_of_the_benchmark_as_well_is_rated_once(tmp_path: Path) -> None
 def test_a_plan_has_rows_for_parts(run: EvaluationRun) -> None:
     ScriptedJudge().use()
     plans = judge(run, dry_run=True).plans
-    assert [(plan.rubric, plan.plan.calls) for plan in plans] == [
+    assert [(plan.about, plan.plan.calls) for plan in plans] == [
         ("overall", 5),
         ("overall carried from old", 4),
     ]
