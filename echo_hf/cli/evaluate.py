@@ -294,6 +294,7 @@ def _judging_payload(done: JudgingResult) -> Payload:
         return {
             "judge": planned.judge,
             "rubric": planned.rubric,
+            "about": planned.about,
             "calls": planned.plan.calls,
             **costs,
         }
@@ -302,6 +303,7 @@ def _judging_payload(done: JudgingResult) -> Payload:
         {
             "judge": answered.judge,
             "rubric": answered.rubric,
+            "about": answered.about,
             "outcomes": answered.outcomes,
             "fill": answered.fill,
         }

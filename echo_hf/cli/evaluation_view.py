@@ -200,7 +200,7 @@ def show_judging(console: Console, judged: JudgingResult) -> None:
             plan = planned.plan
             counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.images)
             figures = (*(f"{count:,}" for count in counts), *_estimate(planned))
-            rows.append((Text(planned.judge, "bold"), planned.rubric, *figures))
+            rows.append((Text(planned.judge, "bold"), planned.about, *figures))
         heads = ("judge", "about", "calls", "stored", "prompt tokens", "pictures", *ESTIMATES)
         console.print(make_table(*heads, left=LEFT_ALIGNED, rows=rows))
         show_expected(console, [(planned.judge, planned.expected) for planned in judged.plans])

@@ -148,15 +148,23 @@ def rating_questions(
             rubric = find_rubric(config, judge, name)
             rows = to_rate.build_rows(judge, rate.make_task_filter(judge, rubric, applicability))
             yield rating_question(judge, rubric, config.protocol, rows, sent)
-        for part in parts:
-            asked = judge.rubrics if rubrics is None else rubrics
-            own = part.run.rubrics
-            asked = [name for name in asked if own is None or name in own]
-            fits, _ = part.run.read_applicability()
-            questions = rating_questions(config, [judge], asked, part.outputs, fits, part.sent)
-            names = frozenset(task.sample_id for task in part.outputs.tasks)
-            for question in questions:
-                yield replace(question, run_part=part.run, samples=names)
+        yield from part_questions(config, judge, rubrics, parts)
+
+
+def part_questions(
+    config: EvaluationBase,
+    judge: JudgeConfig,
+    rubrics: Sequence[str] | None,
+    parts: Sequence[PartToRate],
+) -> Iterator[JudgeTask]:
+    """Build a judge's questions about the parts of a run, by the rubrics that each asks for."""
+    for run, outputs, sent in parts:
+        asked = judge.rubrics if rubrics is None else rubrics
+        asked = [name for name in asked if run.rubrics is None or name in run.rubrics]
+        fits, _ = run.read_applicability()
+        samples = frozenset(task.sample_id for task in outputs.tasks)
+        for question in rating_questions(config, [judge], asked, outputs, fits, sent):
+            yield replace(question, run_part=run, samples=samples)
 
 
 def find_rubric(config: EvaluationBase, judge: JudgeConfig, name: str) -> Rubric:

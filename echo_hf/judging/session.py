@@ -80,9 +80,10 @@ class AskPlan:
     """A plan of the calls that a question to a judge takes, with their cost."""
 
     judge: str
-    rubric: str  # with the part of the run, where there is one
+    rubric: str
     plan: RequestPlan
     expected: ExpectedCost
+    about: str = ""  # the rubric, with the part of the run where there is one
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ class JudgingSession:
         request_plan = plan_requests(stage, rows, engine, store, again=self.again, handled=handled)
         planned |= handled
         expected = estimate_calls(engine, request_plan)
-        return AskPlan(question.judge, question.about, request_plan, expected)
+        return AskPlan(question.judge, question.rubric, request_plan, expected, question.about)
 
     def prepare_judges(self, judges: Iterable[str]) -> None:
         """Check that all judges can be asked, before anything is spent."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -25,6 +26,7 @@ from echo_hf.judging.session import (
     JudgeTask,
     JudgingResult,
     JudgingSession,
+    ask_judges,
     build_result,
     open_session,
     write_ratings,
@@ -172,6 +174,13 @@ def judge_until_decided(
             saved_plans.append(session.plan(_restrict(question, skipped)))
             path = write_ratings(folder.root, judged[-1], samples)
         ratings = pa.concat_tables([table.rows for table in judged])
+        stopped = any(table.stopped for table in judged)
+        if not stopped:  # where systems of several releases compare all is rated
+            beside = judging.read_parts_to_rate(run, limit)
+            each = (judging.part_questions(config, judge, [OVERALL], beside) for judge in chosen)
+            about = list(chain.from_iterable(each))
+            judged += ask_judges(session, about, {}, write_ratings, ()).answered
+            run.write_carried()
         options = {"alpha": alpha, "family": family, "protocol": protocol}
         decided = {}
         for progress in progress_list:

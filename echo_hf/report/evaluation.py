@@ -273,7 +273,7 @@ def _plan_work(
             # Outputs that turn out to be equal, or without an image, need fewer calls.
             at_most = bool(calls.calls) and ask_plan.judge != APPLICABILITY and has_pending
             counts = calls.calls, calls.stored, ask_plan.expected, stand_in, at_most
-            planned.append(PlannedWork(ask_plan.judge, ask_plan.rubric, *counts))
+            planned.append(PlannedWork(ask_plan.judge, ask_plan.about, *counts))
     return tuple(planned)
 
 

@@ -325,8 +325,11 @@ class SystemRun:
         except EchoError as error:  # the other systems go on
             self.stopped = str(error)
         else:
-            all_failed = all(entry.outcome == Outcome.FAILED for entry in entries)
-            if entries and all_failed and not self.plan.stored:
+            # A folder of images may lack those of a part, which says nothing of the system.
+            own_codes = SINGLE_TASK_CODES if self.part else frozenset[str]()
+            counted = [entry for entry in entries if entry.code not in own_codes]
+            all_failed = counted and all(entry.outcome == Outcome.FAILED for entry in counted)
+            if all_failed and not self.plan.stored:
                 self.stopped = self._describe(f"all {len(entries)} tasks failed", entries[-1])
         spent_usd = self._sum_costs()
         if not is_free and (spent_usd or any(entry.cost_usd is not None for entry in entries)):

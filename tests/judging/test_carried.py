@@ -12,12 +12,15 @@ from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Request
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
+from echo_hf.judging.stopping import judge_until_decided
 from echo_hf.report.evaluation import evaluate_systems
+from echo_hf.systems.base import GenerationResult
 from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.generate import generate
+from echo_hf.tables import Outcome
 from tests.judging.judges_for_tests import Row, ScriptedJudge, judge_of, prompt_of
 from tests.systems.carried_for_tests import carrying, sharing
-from tests.systems.runs_for_tests import Acting, known
+from tests.systems.runs_for_tests import Acting, known, png, system
 
 
 def judged(run: EvaluationRun, *judges: Row) -> EvaluationRun:
@@ -86,7 +89,7 @@ def test_a_sample_of_the_benchmark_as_well_is_rated_once(tmp_path: Path) -> None
 def test_a_plan_has_rows_for_parts(run: EvaluationRun) -> None:
     ScriptedJudge().use()
     plans = judge(run, dry_run=True).plans
-    assert [(plan.rubric, plan.plan.calls) for plan in plans] == [
+    assert [(plan.about, plan.plan.calls) for plan in plans] == [
         ("overall", 5),
         ("overall carried from old", 4),
     ]
@@ -134,3 +137,33 @@ def test_the_rubric_of_boards_alone_is_asked_for(tmp_path: Path) -> None:
     own = pq.read_table(run.folder.root / "ratings.parquet")["rubric"].to_pylist()
     assert {*own} == {"overall", "text_rendering"}
     assert {row["rubric"] for row in ratings_of(run)} == {"overall"}
+
+
+def test_carried_samples_are_rated_whole_where_boards_stop_early(tmp_path: Path) -> None:
+    run = judged(carrying(tmp_path, system("mine"), system("other")))
+    ScriptedJudge().use()
+    with known(Acting()):
+        generate(run)
+    judge_until_decided(run)
+    rows = ratings_of(run)
+    assert Counter(row["system"] for row in rows) == {"mine": 4, "other": 4, "past": 4}
+    gathered = pq.read_table(run.folder.root / "carried" / "ratings.parquet")
+    assert gathered.num_rows == 12
+
+
+def test_the_tables_of_a_run_have_the_ratings_that_count(run: EvaluationRun) -> None:
+    """A rating of an output in whose place the system drew another is none."""
+    ScriptedJudge().use()
+    judge(run)
+    folder = run.folder.root / "carried"
+    rows = pq.read_table(folder / "ratings.parquet").to_pylist()
+    assert Counter(row["system"] for row in rows) == {"mine": 4, "past": 4}
+    assert {row["release"] for row in rows} == {"old"}
+    outputs = pq.read_table(folder / "outputs.parquet").to_pylist()
+    samples = pq.read_table(folder / "samples.parquet").to_pylist()
+    assert {row["id"] for row in samples} == {row["sample_id"] for row in outputs}
+    again = Acting(lambda _: GenerationResult(Outcome.OK, png("new")), more={"steps": 50})
+    with known(again):
+        generate(run)
+    rows = pq.read_table(folder / "ratings.parquet").to_pylist()
+    assert Counter(row["system"] for row in rows) == {"past": 4}

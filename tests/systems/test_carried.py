@@ -5,8 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import struct
+import zlib
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url
@@ -306,3 +310,75 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     assert "has changed" in said_by(EchoError, lambda: run.parts)
     assert not json.dumps([str(path) for path in tmp_path.rglob("draw.json")]).count("draw")
+
+
+def rewrite_outputs(folder: Path, **changes: object) -> EvaluationRun:
+    """A run whose older release has these cells in its outputs, with digests that fit them."""
+    past = older_release(folder / "then")
+    (file,) = (past / "outputs").glob("*.parquet")
+    table = pq.read_table(file)
+    rows = [{**row, **changes} for row in table.to_pylist()]
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), file)
+    manifest = json.loads((past / "manifest.json").read_text())
+    (entry,) = manifest["configs"]["outputs"]["files"]
+    data = file.read_bytes()
+    entry |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (past / "manifest.json").write_text(json.dumps(manifest))
+    return carrying(folder, samples=50)
+
+
+def bomb() -> bytes:
+    """A PNG of few bytes that says it has 40,000 times 40,000 pixels."""
+    header = struct.pack(">IIBBBBB", 40_000, 40_000, 8, 2, 0, 0, 0)
+    chunk = b"IHDR" + header
+    sized = struct.pack(">I", len(header)) + chunk + struct.pack(">I", zlib.crc32(chunk))
+    return b"\x89PNG\r\n\x1a\n" + sized + b"\x00\x00\x00\x00IEND\xaeB`\x82"
+
+
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [
+        ({"bytes": None, "path": "../../../../etc/passwd"}, "no path or address in a table"),
+        ({"bytes": None, "path": "https://example.org/x.png"}, "no path or address in a table"),
+        ({"bytes": bomb(), "path": "x.png"}, "pixels"),
+        ({"bytes": b"<svg onload='x'/>", "path": "x.svg"}, "image"),
+    ],
+)
+def test_an_image_of_a_stranger_is_no_path_and_not_too_large(
+    tmp_path: Path, image: Row, words: str
+) -> None:
+    run = rewrite_outputs(tmp_path, image=image)
+    said = said_by(EchoError, lambda: run.parts)
+    assert words in said
+    assert "\n" not in said
+    assert [*(tmp_path / "runs").rglob("draw.json")] == []
+
+
+def test_a_kept_output_of_another_image_than_its_row_says_is_known_by_its_bytes(
+    tmp_path: Path,
+) -> None:
+    """The name in a cell is a stranger's word: the digest is made of the bytes."""
+    named = {"bytes": png("theirs"), "path": f"{'0' * 64}.png"}
+    run = rewrite_outputs(tmp_path, image=named)
+    run.prepare()
+    assert {row["image"] for row in outputs_of(run).values()} == {sha(png("theirs"))}
+
+
+def test_outputs_about_another_sample_do_not_count(tmp_path: Path) -> None:
+    run = rewrite_outputs(tmp_path, sample_digest="f" * 64)
+    with known(Acting()):
+        generate(run)
+    rows = pq.read_table(run.folder.root / "carried" / "outputs.parquet").to_pylist()
+    assert {row["system"] for row in rows} == {"mine"}
+
+
+def test_a_sample_id_with_slashes_is_a_name(tmp_path: Path) -> None:
+    samples = old_samples(2, 0)
+    samples["text_to_image"][0]["id"] = "../../../outside"
+    (tmp_path / "then").mkdir()
+    write_old(tmp_path / "then", samples)
+    run = carrying(tmp_path)
+    with known(Acting()):
+        generate(run)
+    assert ("../../../outside", "mine") in outputs_of(run)
+    assert [*tmp_path.parent.rglob("outside*")] == []
