@@ -26,8 +26,7 @@ from echo_hf.images.loader import MAX_16_BIT, ORIENTATION_TAG, ImageSource
 from echo_hf.metrics import Metric, MetricResult, registered
 from echo_hf.metrics.image_features import list_outputs, pair_images, pair_prompts
 from echo_hf.scores.rating_table import OPTIONAL, REQUIRED, read_columns
-from echo_hf.scores.ruler import ORIGIN, RELEASE
-from echo_hf.scores.ruler import RULER_ROWS
+from echo_hf.scores.ruler import ORIGIN, RELEASE, RULER_ROWS
 from echo_hf.tables import RATINGS
 
 if TYPE_CHECKING:

@@ -480,11 +480,11 @@ def build_through_time(releases: Sequence[ScoredRelease], split: str) -> dict[st
                 for kind in ("systems", "judges")
             },
         )
-        for release in sort_by_age(releases[::-1])
+        for release in releases[::-1]
         if release.ratings is not None or release.carried is not None
     ]
     try:
-        scale = measure_splits(rated, [split]).get(split)
+        scale = measure_splits(sort_by_age(rated), [split]).get(split)
     except EchoError as error:
         return f"not on one scale: {error}"
     if scale is None:

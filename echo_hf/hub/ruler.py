@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import inf
-from typing import Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -61,19 +60,22 @@ class RatedRelease:
                     yield {**row, "carried_from": None if is_own else carried_from}
 
 
-class Aged(Protocol):
-    """A release that may say on which day its model came out."""
+def sort_by_age(releases: Iterable[RatedRelease]) -> list[RatedRelease]:
+    """Sort releases by the day on which their models came out; of one day what is carried first.
 
-    @property
-    def released(self) -> datetime.date | None: ...
-
-
-AgedT = TypeVar("AgedT", bound=Aged)
-
-
-def sort_by_age(releases: Iterable[AgedT]) -> list[AgedT]:
-    """Sort releases by the day on which their models came out; others keep their order."""
-    return sorted(releases, key=lambda release: release.released or datetime.date.max)
+    Others keep their order.
+    """
+    known = [*releases]
+    carried = {
+        name
+        for release in known
+        if release.carried is not None
+        for name in release.carried["release"].unique().to_pylist()
+    }
+    return sorted(
+        known,
+        key=lambda release: (release.released or datetime.date.max, release.name not in carried),
+    )
 
 
 def join_ratings(releases: Sequence[RatedRelease], split: str) -> list[Row]:
