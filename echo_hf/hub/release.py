@@ -247,7 +247,8 @@ def verify_release(path: Path, config: str | None = None) -> None:
         raise ReleaseError(unknown("config", config, manifest.configs, place))
     files = manifest.files
     if config is not None:
-        files = [*manifest.configs[config].files, *filter(None, [manifest.card])]
+        beside = filter(None, [manifest.card, manifest.proofs])
+        files = [*manifest.configs[config].files, *beside]
     for entry in files:
         file_place, advice = f"{place}: {entry.path!r}", "write or download the release again"
         if not (folder / entry.path).is_file():

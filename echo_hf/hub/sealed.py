@@ -194,7 +194,9 @@ class SealedSamples:
     ) -> None:
         """Write the private release of the sealed samples, whose rows each have their proof."""
         if division.seal is None:
-            shutil.rmtree(self.folder.release, ignore_errors=True)
+            if self.has_release:  # under another name nobody takes what is left for a release
+                gone = find_complete(self.folder.release).rename(self.root / ".release.partial")
+                shutil.rmtree(gone)
             return
         seal = division.seal.model_copy(update={"private": True})
         private = {"": Reveal(root=seal.root, rows=sum(seal.rows.values()))}
@@ -211,11 +213,16 @@ class SealedSamples:
         )
         self.close_to_others()
 
+    @property
+    def has_release(self) -> bool:
+        """Return whether samples are sealed now."""
+        return find_complete(self.folder.release).exists()
+
     def is_complete(self, division: Division) -> bool:
         """Return whether the private release is the one of a division."""
         folder = find_complete(self.folder.release)
         if division.seal is None:
-            return not folder.exists()
+            return not self.has_release
         if not is_complete(folder):
             return False
         seal = read_manifest(folder).sealed
@@ -333,17 +340,19 @@ class SealedSamples:
         """
         committed = self.read_commitment(root)
         opened = {row.row["id"] for row in committed if row.row}
-        folder, private = read_release(self.run.release), read_release(self.folder.release)
-        for release in (folder, private):
+        folder = read_release(self.run.release)
+        private = read_release(self.folder.release) if self.has_release else None
+        for release in filter(None, (folder, private)):
             verify_release(release.path)
         (self.run.root / "release.built").unlink(missing_ok=True)
         with TemporaryDirectory(prefix=".reveal.", dir=self.root) as place:  # read by nobody else
             store, own = ImageStore(Path(place) / "public"), ImageStore(Path(place) / "sealed")
-            public, sealed = unpack_release(folder, store), unpack_release(private, own)
+            public = unpack_release(folder, store)
+            sealed = unpack_release(private, own) if private else {}
             for file in own.root.glob("*/*"):
                 store.take(own, file.name)
             left = {name: _select(rows, opened, is_in=False) for name, rows in sealed.items()}
-            samples = {name: left.pop(name) for name in BENCHMARKS}
+            samples = {name: left.pop(name) for name in BENCHMARKS if name in left}
             samples = samples if any(map(len, samples.values())) else {}
             seal = self._commit(samples) if samples else None
             facts = read_release_facts(folder)
@@ -362,8 +371,9 @@ class SealedSamples:
                     left_out={**facts.left_out, ANALYSIS: counts},
                 )
                 folder = write_release(self.run.release, public, store, facts)
-            division = Division(public, samples, seal=seal)
-            self.write(division, left, read_release_facts(private), store)
+            if private is not None:
+                division = Division(public, samples, seal=seal)
+                self.write(division, left, read_release_facts(private), store)
         if self.folder.answers.exists():  # nobody is asked again for what is known of them
             urls = [each.row["post_urls"] or () for each in committed if each.row]
             with closing(self.run.open_store()) as answers:
@@ -385,7 +395,9 @@ class SealedSamples:
         path = self.run.stage_folder("splits") / "kept.parquet"
         ids = pq.read_table(path, columns=["id"])["id"].to_pylist() if path.exists() else []
         order = {name: number for number, name in enumerate(ids)}
-        added = {name: _select(sealed[name], opened) for name in BENCHMARKS}
+        added = {name: _select(sealed[name], opened) for name in sealed if name in BENCHMARKS}
+        if not added:
+            return dict(public)
         added[ANALYSIS] = concatenate_datasets(list(added.values()))
         datasets = dict(public)
         for name, rows in added.items():
@@ -424,7 +436,7 @@ class SealedSamples:
         """Return whether a release says that samples are sealed, or holds them."""
         folder = find_complete(self.run.release)
         public = (folder / MANIFEST).exists() and read_manifest(folder).sealed is not None
-        return public or find_complete(self.folder.release).exists()
+        return public or self.has_release
 
     def _write_record(self, record: SealedRecord) -> None:
         self._write_text(self.root / RECORD_FILE, record.model_dump_json(indent=1) + "\n")

@@ -174,12 +174,13 @@ class EvaluationRun:
     @property
     def sealed(self) -> EvaluationRun | None:
         """The run over the sealed samples, which shares nothing with this one; null without any."""
-        place = SealedSamples(self.folder).folder
-        if self.part or not place.release.exists():
+        sealed = SealedSamples(self.folder)
+        if self.part or not sealed.has_release:
             return None
         if self._sealed is None:
-            rubrics = (OVERALL,)
-            self._sealed = EvaluationRun(self.config, place, part=SEALED_FOLDER, rubrics=rubrics)
+            self._sealed = EvaluationRun(
+                self.config, sealed.folder, part=SEALED_FOLDER, rubrics=(OVERALL,)
+            )
         return self._sealed
 
     def read_revealed(self, tasks: BenchmarkTasks) -> pa.Table | None:
