@@ -1,4 +1,4 @@
-"""Whether systems do better on what they could have been trained on: public samples, old ones."""
+"""Tests whether systems do better on samples that they could have been trained on."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, Interval, generator
+from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, Interval, Unscored, generator
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Reason
@@ -65,7 +65,6 @@ Link = Literal["common", "path", "bridges"]
 class Unlinked(Reason):
     """Why a system has no strength on the ruler, no interval, or no verdict."""
 
-    NOT_RATED = "not_rated", "no judge rated it beside another system"
     NOT_COMMON = "not_common", "it shares no samples and judges with the newest systems"
     UNCONNECTED = "unconnected", "no chain of samples or systems leads to it"
     OTHER_JUDGES = (
@@ -77,7 +76,6 @@ class Unlinked(Reason):
         "a single system links it: how far that one moved cannot be seen, so there is no interval",
     )
     TWO_BRIDGES = "two_bridges", "two systems link it, which is too few for a verdict"
-    FEW_SAMPLES = "few_samples", "fewer than 10 samples say too little of how others may differ"
 
 
 class Difference(NamedTuple):
@@ -162,7 +160,7 @@ class Ruler(SystemValuesPlot):
     difficulty: Mapping[str, Change | None]
     judge_shift: Mapping[str, Change]
     bend: Bend | None
-    refused: Mapping[str, Unlinked]
+    refused: Mapping[str, Unlinked | Unscored]
     definition: Mapping[str, Any]
 
     _label = "strength: natural logarithm, higher is better"
@@ -651,7 +649,7 @@ class _Gauge:
         halves, how, refused = (
             np.full((total, total), np.nan),
             dict[int, Link](),
-            dict[int, Unlinked](),
+            dict[int, Unlinked | Unscored](),
         )
         bend = None
         if main:
@@ -666,7 +664,7 @@ class _Gauge:
                 is_direct = system in own or met[system, own].any()
                 how[system] = "common" if is_direct else "path"
                 if math.isnan(half[system]):
-                    refused[system] = Unlinked.FEW_SAMPLES
+                    refused[system] = Unscored.FEW_SAMPLES
             boards = self._list_boards(main, blocks, refused)
             if placed := _place(boards, self.at, self.confidence, range(total)):
                 new = np.array([system not in how for system in placed.systems])
@@ -690,7 +688,7 @@ class _Gauge:
         for system in range(total):
             if system not in how:
                 is_rated = names[system] in first_release
-                refused.setdefault(system, apart if is_rated else Unlinked.NOT_RATED)
+                refused.setdefault(system, apart if is_rated else Unscored.NOT_RATED)
 
         def compare(system: int, other: int) -> Difference:
             if count := int(met[system, other]):
@@ -766,7 +764,7 @@ class _Gauge:
         return first
 
     def _list_boards(
-        self, main: _Fit, blocks: list[_Votes], refused: dict[int, Unlinked]
+        self, main: _Fit, blocks: list[_Votes], refused: dict[int, Unlinked | Unscored]
     ) -> dict[str, Board]:
         """Return the fits of releases with systems beyond the main fit, and say what has none."""
         boards: dict[str, Board] = {self.at: lambda systems: _fit(blocks, systems, self.size)}
