@@ -345,7 +345,10 @@ class SealedSamples:
         for release in filter(None, (folder, private)):
             verify_release(release.path)
         (self.run.root / "release.built").unlink(missing_ok=True)
-        with TemporaryDirectory(prefix=".reveal.", dir=self.root) as place:  # read by nobody else
+        for stray in self.root.glob(".reveal.*"):  # of a killed one
+            shutil.rmtree(stray)
+        # Here nobody else reads it, and by its name a takedown knows it.
+        with TemporaryDirectory(".partial", ".reveal.", self.root) as place:
             store, own = ImageStore(Path(place) / "public"), ImageStore(Path(place) / "sealed")
             public = unpack_release(folder, store)
             sealed = unpack_release(private, own) if private else {}
