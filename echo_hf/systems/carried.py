@@ -16,6 +16,7 @@ from datasets import Dataset
 from pydantic import ValidationError
 
 from echo_hf._infra.atomic import lock_file, replace_file, write_json
+from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.collect.takedown import (
     ORIGINS_FILE,
@@ -294,7 +295,7 @@ def drop_carried_samples(folder: RunFolder, samples: Collection[str]) -> set[str
         write_release(part.release, datasets, folder.images, read_release_facts(release))
     for config in CARRIED_CONFIGS:
         if (path := get_carried_path(folder.root, config)).exists():
-            table = pq.read_table(path)
+            table = read_parquet(path)
             names = table["id" if config == CARRIED_CONFIGS[0] else "sample_id"]
             kept = table.filter(pc.invert(pc.is_in(names, pa.array(sorted(samples), pa.string()))))
             with replace_file(path) as partial:
