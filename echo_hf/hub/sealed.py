@@ -230,7 +230,7 @@ class SealedSamples:
 
     def close_to_others(self) -> None:
         """Let nobody but the owner read the folder."""
-        for path in (self.root, *self.root.rglob("*")):
+        for path in (self.root, *self.root.rglob("*")) if self.root.exists() else ():
             path.chmod(0o700 if path.is_dir() else 0o600)
 
     def read_record(self) -> SealedRecord | None:
