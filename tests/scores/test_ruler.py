@@ -414,7 +414,7 @@ def test_missing_ratings_and_few_samples_leave_reasons_instead_of_numbers() -> N
     assert found.refused == {
         "x y": Unscored.FEW_SAMPLES,
         "x  y": Unscored.FEW_SAMPLES,
-        "z": Unscored.NOT_RATED,
+        "z": Unscored.NOTHING_IN_COMMON,
     }
     assert found.difference("x y", "x  y") == (0.25, None, None, 2, "common")
     alone = ruler(rows_of(("1", None, ["a"], ["x"], np.array([[1.0]]), "j")))
