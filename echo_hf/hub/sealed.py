@@ -100,7 +100,7 @@ class ProofCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class Division:
-    """What a release has of the samples, what is sealed, and what its manifest says of both."""
+    """The samples of a release and the sealed ones, and what its manifest says of both."""
 
     public: Mapping[str, Dataset]
     sealed: Mapping[str, Dataset]
