@@ -445,7 +445,7 @@ def ruler(
     ),
     runs: Runs = None,
 ) -> Payload:
-    """Put all systems that were ever rated on one scale, across releases.
+    """Put all systems of several releases on one scale.
 
     Releases whose samples a run carries are read with it.
     """

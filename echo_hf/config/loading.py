@@ -163,5 +163,12 @@ def resolve_paths(config: Config, folder: Path) -> Config:
         for name, choice in config.engines.items()
     }
     metrics, analysis = config.metrics.resolve_paths(folder), config.analysis.resolve_paths(folder)
-    update = {"posts": posts, "engines": engines, "metrics": metrics, "analysis": analysis}
+    carry = tuple(
+        each.model_copy(update={"release": str(folder / each.release)})
+        if (folder / each.release).exists()
+        else each
+        for each in config.carry
+    )
+    update: dict[str, Any] = {"posts": posts, "engines": engines, "carry": carry}
+    update |= {"metrics": metrics, "analysis": analysis}
     return config.model_copy(update=update)

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from datasets import Dataset, concatenate_datasets
 from pydantic import ValidationError
 
 from echo_hf._infra.atomic import find_complete, replace_file
+from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import one_line
 from echo_hf.collect.takedown import ORIGINS_FILE, read_origins
@@ -259,7 +259,7 @@ class SealedSamples:
         for folder in (self.run.release, self.run.previous):
             for name in SAMPLE_CONFIGS:
                 for file in sorted(find_complete(folder).glob(f"{name}/*.parquet")):
-                    public.update(pq.read_table(file, columns=["id"])["id"].to_pylist())
+                    public.update(read_parquet(file, columns=["id"])["id"].to_pylist())
         return public
 
     def list_revealed(self, record: SealedRecord | None) -> dict[str, Reveal]:
@@ -396,7 +396,7 @@ class SealedSamples:
     ) -> dict[str, Dataset]:
         """Add the opened samples to the public ones, in the order in which the stages have them."""
         path = self.run.stage_folder("splits") / "kept.parquet"
-        ids = pq.read_table(path, columns=["id"])["id"].to_pylist() if path.exists() else []
+        ids = read_parquet(path, columns=["id"])["id"].to_pylist() if path.exists() else []
         order = {name: number for number, name in enumerate(ids)}
         added = {name: _select(sealed[name], opened) for name in sealed if name in BENCHMARKS}
         if not added:
@@ -415,7 +415,7 @@ class SealedSamples:
         columns = ["url", "lang", "platform", "author"]
         if not path.exists():
             return {}
-        return count_samples(samples, Dataset(pq.read_table(path, columns=columns)))
+        return count_samples(samples, Dataset(read_parquet(path, columns=columns)))
 
     def _open_key(self) -> bytes:
         """Read the key of the draw, or make one where nothing is sealed yet."""
@@ -438,7 +438,10 @@ class SealedSamples:
     def _is_promised(self) -> bool:
         """Return whether a release says that samples are sealed, or holds them."""
         folder = find_complete(self.run.release)
-        public = (folder / MANIFEST).exists() and read_manifest(folder).sealed is not None
+        try:
+            public = (folder / MANIFEST).exists() and read_manifest(folder).sealed is not None
+        except ReleaseError:  # it is written again, unless something here was sealed
+            public = self.root.exists()
         return public or self.has_release
 
     def _write_record(self, record: SealedRecord) -> None:

@@ -1,4 +1,4 @@
-"""What to carry along from an older release, so that systems of both compare."""
+"""Samples and systems to carry along from an older release, so that both compare."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BRIDGES = 3  # the fewest that give a verdict
 
 @dataclass(frozen=True, repr=False)
 class CarryPlan(SummaryMixin):
-    """What to carry along.
+    """Samples and systems to carry along.
 
     Attributes:
         samples: How many samples give differences of two systems that half width.

@@ -67,7 +67,7 @@ class Contamination(SummaryMixin):
 
     @property
     def summary(self) -> str:
-        """What was found, and what could have been, in a sentence."""
+        """A sentence of the alarm, or that there is none, and how much it would have seen."""
         powers = ", ".join(
             f"{float(gain) * 100:.0f} points of one system in {alone:.0%} of cases, of one of "
             f"{len(self.lead)} in {together:.0%}"

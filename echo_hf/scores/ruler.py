@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, MIN_SPREAD, Interval, generator
+from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, MIN_SPREAD, Interval, Unscored, generator
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Reason
@@ -68,7 +68,6 @@ Link = Literal["common", "path", "bridges"]
 class Unlinked(Reason):
     """Why a system has no strength on the ruler, no interval, or no verdict."""
 
-    NOT_RATED = "not_rated", "no judge that counts rated it beside another system"
     UNCONNECTED = "unconnected", "no samples and no systems in common lead to it"
     OTHER_JUDGES = (
         "other_judges",
@@ -79,7 +78,6 @@ class Unlinked(Reason):
         "a single system links it, and how far that one moved cannot be seen: no interval",
     )
     TWO_BRIDGES = "two_bridges", "two systems link it, too few for a verdict"
-    FEW_SAMPLES = "few_samples", "fewer than 10 samples say too little of how far others may differ"
 
 
 class Difference(NamedTuple):
@@ -166,7 +164,7 @@ class Ruler(SystemValuesPlot):
     difficulty: Mapping[str, Change | None]
     judge_shift: Mapping[str, Change]
     bend: Bend | None
-    refused: Mapping[str, Unlinked]
+    refused: Mapping[str, Unlinked | Unscored]
     definition: Mapping[str, Any]
 
     _label = "strength: natural logarithm, higher is better"
@@ -382,7 +380,7 @@ def _number(rows: pa.Table, columns: Sequence[str]) -> Integers:
 
 
 class _Panel(NamedTuple):
-    """What a release's rows say by the judges that count."""
+    """Verdicts and ratings in a release's rows, by the judges that count."""
 
     verdicts: Verdicts
     ratings: Floats  # [system, sample], means over the judges where all of them rated
@@ -535,7 +533,7 @@ class _Scale:
         if len(self.home):
             zero[: len(self.home)] = 1 / len(self.home)
         strength = dict[str, float | None]()
-        interval, refused = dict[str, Interval | None](), dict[str, Unlinked]()
+        interval, refused = dict[str, Interval | None](), dict[str, Unlinked | Unscored]()
         for system, (name, place) in enumerate(zip(names, places, strict=True)):
             strength[name] = interval[name] = None
             if place is None:
@@ -545,7 +543,7 @@ class _Scale:
                 if is_held.any() or not is_rated:
                     refused[name] = Unlinked.OTHER_JUDGES
                 elif not self.compared[system].any():
-                    refused[name] = Unlinked.NOT_RATED
+                    refused[name] = Unscored.NOTHING_IN_COMMON
                 continue
             weights = place.weights - zero
             estimate = strength[name] = float(weights @ self.values)
@@ -595,20 +593,20 @@ class _Scale:
 
     def _half_width(
         self, system: int, weights: Floats, place: _Place
-    ) -> tuple[float | None, Unlinked | None]:
+    ) -> tuple[float | None, Unlinked | Unscored | None]:
         """Return half of a strength's interval, and why there is none, or no verdict."""
         variance = float(weights @ self.covariance @ weights)
         if place.group is not None:
             count = self.groups[place.group].fit.size
             if count < MIN_SAMPLES:
-                return None, Unlinked.FEW_SAMPLES
+                return None, Unscored.FEW_SAMPLES
             return float(compute_t_quantile(count - 1, self.confidence) * np.sqrt(variance)), None
         own = np.flatnonzero(self.member[:, system] & self.is_linked)
         bridges = int(self.bridge_counts[own, 0].max(initial=0))
         if bridges < 2:
             return None, Unlinked.ONE_BRIDGE
         if self.links.samples < MIN_SAMPLES:
-            return None, Unlinked.FEW_SAMPLES
+            return None, Unscored.FEW_SAMPLES
         load = float(place.weights @ place.weights) + 1.0
         half = self.links.half_width(variance, load, self.confidence)
         return half, Unlinked.TWO_BRIDGES if bridges < VERDICT_BRIDGES else None

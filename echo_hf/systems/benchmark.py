@@ -265,6 +265,8 @@ def _resolve_reference(reference: str, key: str, folder: Path) -> str:
     """Return the path of a file or folder beside the config, or else a name on the Hub."""
     if (folder / reference).exists():
         return str(folder / reference)
+    if key.startswith("carry") and Path(reference).is_absolute():
+        return reference  # what was drawn of it may lie in the run
     if not ON_HUB.fullmatch(reference):
         reason = next(find_secrets({key: reference}), None) or f"{key} is {format_value(reference)}"
         raise ConfigError(

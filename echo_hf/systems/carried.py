@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from datasets import Dataset
 from pydantic import ValidationError
 
 from echo_hf._infra.atomic import lock_file, replace_file, write_json
+from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.collect.takedown import (
     ORIGINS_FILE,
@@ -44,7 +45,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
 from echo_hf.systems.benchmark import Benchmark
-from echo_hf.systems.journal import OUTPUTS_FILE, build_outputs_table
+from echo_hf.systems.journal import KEPT_FILE, OUTPUTS_FILE, read_kept, write_outputs
 from echo_hf.systems.run_tables import RunTables
 from echo_hf.tables import OUTPUTS, TABLES, Row, Table, arrow_rows
 
@@ -125,7 +126,8 @@ def open_carried(
                 for part in present
                 if (part.draw.reference, part.draw.samples, part.draw.seed) == entry
             )
-            part = next(drawn, None) or _open_origin(folder, carried, config.name, benchmark)
+            part = next(drawn, None)
+            part = part or _open_origin(folder, carried, config.name, benchmark, present)
             if part.draw.release in parts:
                 raise ConfigError(
                     f"carry has two releases {part.draw.release!r}: expected each tag once"
@@ -135,7 +137,11 @@ def open_carried(
 
 
 def _open_origin(
-    folder: RunFolder, carried: CarriedRelease, own_name: str, benchmark: Benchmark
+    folder: RunFolder,
+    carried: CarriedRelease,
+    own_name: str,
+    benchmark: Benchmark,
+    present: Iterable[CarriedPart],
 ) -> CarriedPart:
     """Draw from a release, unless its folder has this very draw from before it was moved."""
     place, origin = "carry.release", Benchmark(carried.release, cache=folder.cache)
@@ -143,7 +149,8 @@ def _open_origin(
     is_folder = Path(carried.release).exists()
     if not is_folder and not (mark and FOLDER_AND_TAG.fullmatch(tag)):
         raise ConfigError(
-            f"{place} is {carried.release!r}: expected a tag, as in ORGANISATION/NAME@TAG"
+            f"{place} is {carried.release!r}, which is no folder and names no tag: expected the "
+            "folder of a release, or ORGANISATION/NAME@TAG"
         )
     try:
         manifest = origin.read_manifest()
@@ -163,6 +170,13 @@ def _open_origin(
         seed=carried.seed,
         digests={name: digests[name] for name in BENCHMARKS if name in digests},
     )
+    for part in present:
+        if part.draw == draw.model_copy(
+            update={name: getattr(part.draw, name) for name in ("reference", "systems", "left_out")}
+        ):
+            moved = part.draw.model_copy(update={"reference": carried.release})
+            write_json(part.folder.root / DRAW_FILE, moved.model_dump(mode="json"))
+            return CarriedPart(moved, part.folder)
     return CarriedPart(_draw_samples(origin, draw, folder, part_folder), part_folder)
 
 
@@ -214,10 +228,10 @@ def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFol
         **vars(manifest.statements),
     )
     write_release(part.release, configs, folder.images, facts)
-    with replace_file(part.root / OUTPUTS_FILE) as partial:
+    (part.root / OUTPUTS_FILE).unlink(missing_ok=True)  # of another draw
+    with replace_file(part.root / KEPT_FILE) as partial:
         pq.write_table(pa.Table.from_pylist(outputs, OUTPUTS.schema), partial)
-    with replace_file(part.root / OUTPUTS_FILE) as partial:  # with what systems drew before
-        pq.write_table(build_outputs_table(part.root), partial)
+    write_outputs(part.root)
     systems = tuple(sorted({row["system"] for row in outputs}))
     draw = draw.model_copy(update={"systems": systems, "left_out": dict(+left_out)})
     write_json(part.root / DRAW_FILE, draw.model_dump(mode="json"))
@@ -286,17 +300,23 @@ def drop_carried_samples(folder: RunFolder, samples: Collection[str]) -> set[str
             (shutil.rmtree if stray.is_dir() else Path.unlink)(stray)
         release, datasets = read_release(part.release), dict[str, Dataset]()
         for name in release.manifest.configs:
-            rows = [*read_config_rows(release, name)]
+            rows = [*read_config_rows(release, name, folder.images)]
             kept = [row for row in rows if row["id"] not in samples]
             images |= {digest for row in kept for digest in list_images(row)}
             schema = find_table(release, name).features.arrow_schema
             datasets[name] = Dataset(pa.Table.from_pylist(kept, schema))
         write_release(part.release, datasets, folder.images, read_release_facts(release))
+        _drop_rows(part.root / KEPT_FILE, samples)
+        images |= {digest for digest in read_kept(part.root)["image"].to_pylist() if digest}
     for config in CARRIED_CONFIGS:
         if (path := get_carried_path(folder.root, config)).exists():
-            table = pq.read_table(path)
-            names = table["id" if config == CARRIED_CONFIGS[0] else "sample_id"]
-            kept = table.filter(pc.invert(pc.is_in(names, pa.array(sorted(samples), pa.string()))))
-            with replace_file(path) as partial:
-                pq.write_table(kept, partial)
+            _drop_rows(path, samples)
     return images
+
+
+def _drop_rows(path: Path, samples: Collection[str]) -> None:
+    table = read_parquet(path)
+    names = table["sample_id" if "sample_id" in table.column_names else "id"]
+    about = pc.is_in(names, pa.array(sorted(samples), pa.string()))
+    with replace_file(path) as partial:
+        pq.write_table(table.filter(pc.invert(about)), partial)

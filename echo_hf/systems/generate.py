@@ -26,6 +26,7 @@ from echo_hf.systems.journal import (
     build_outputs_table,
     count_untabled,
     lock_systems,
+    read_kept,
     write_outputs,
 )
 from echo_hf.systems.registry import (
@@ -36,9 +37,8 @@ from echo_hf.systems.registry import (
     iterate_mappings,
     make_system,
 )
-from echo_hf.systems.run_tables import read_table
 from echo_hf.systems.runner import GenerationPlan, SystemRun
-from echo_hf.tables import OUTPUTS, Outcome
+from echo_hf.tables import Outcome
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def generate_outputs(
                     SystemRun(settings, system, folder, tasks.tasks, retry=again, kept=revealed)
                 ]
                 for part, others in beside:
-                    kept = read_table(part.folder.root, OUTPUTS)
+                    kept = read_kept(part.folder.root)
                     options: dict[str, Any] = {"retry": again, "main": group[0], "kept": kept}
                     own = SystemRun(
                         settings, system, part.folder, others.tasks, part=part.part, **options

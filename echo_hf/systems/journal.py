@@ -36,6 +36,7 @@ class NotTabled(Reason):
 
 FOLDER, SUFFIX = "outputs", ".jsonl"
 OUTPUTS_FILE = "outputs.parquet"
+KEPT_FILE = "kept.parquet"  # of an older release, in a part of a run
 MAX_WAIT_SECONDS = 60
 # Outcomes that another attempt would not change.
 SETTLED = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.NO_IMAGE, Outcome.UNSUPPORTED})
@@ -274,8 +275,16 @@ def write_outputs(root: Path) -> Path:
     return path
 
 
+def read_kept(root: Path) -> pa.Table:
+    path = root / KEPT_FILE
+    return read_parquet(path).cast(OUTPUTS.schema) if path.exists() else OUTPUTS.make_empty()
+
+
 def build_outputs_table(root: Path) -> pa.Table:
-    """Build the table of outputs; rows of systems without a journal stay."""
+    """Build the table of outputs; rows of systems without a journal stay.
+
+    Kept outputs of an older release stand where the system has not come to an end of its own.
+    """
     path, journals, others = root / OUTPUTS_FILE, open_journals(root), OUTPUTS.make_empty()
     if path.exists():
         try:
@@ -289,6 +298,13 @@ def build_outputs_table(root: Path) -> pa.Table:
         own_systems = pa.array([journal.system for journal in journals], pa.string())
         others = others.filter(pc.invert(pc.is_in(others["system"], own_systems)))
     rows = [row for journal in journals for row in journal.build_rows()]
+    if (root / KEPT_FILE).exists():
+        by_key = {(row["sample_id"], row["system"]): row for row in rows}
+        for row in read_kept(root).to_pylist():
+            key = row["sample_id"], row["system"]
+            if key not in by_key or by_key[key]["outcome"] not in SETTLED:
+                by_key[key] = row
+        rows, others = [*by_key.values()], OUTPUTS.make_empty()
     table = pa.concat_tables([others, pa.Table.from_pylist(rows, OUTPUTS.schema)])
     return table.sort_by([(name, "ascending") for name in OUTPUTS.key])
 

@@ -63,7 +63,7 @@ def build_two(folder: Path) -> Path:
     judge(first)
     build(first)
     (folder / "second").mkdir()
-    carry = [{"release": str(folder / "first" / "runs" / "lumen" / "release"), "samples": 3}]
+    carry = [{"release": "../first/runs/lumen/release", "samples": 3}]
     more = {"name": "second", "systems": [NEW], "carry": carry}
     second = write_config(
         folder / "second", [write_posts(folder / "second", {"": 5}, seed=1, name="new")], **more
@@ -87,10 +87,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(built: Path, tmp_path: Path) -> Path:
     shutil.copytree(built, tmp_path, dirs_exist_ok=True)
-    path = tmp_path / "second" / "lumen.yaml"
-    settings = yaml.safe_load(path.read_text())
-    settings["carry"][0]["release"] = str(tmp_path / "first" / "runs" / "lumen" / "release")
-    path.write_text(yaml.safe_dump(settings))
     return tmp_path
 
 
@@ -126,6 +122,22 @@ def test_a_release_has_carried_tables_that_name_where_they_are_from(built: Path)
         table = pq.read_table(root / "carried" / f"{name}.parquet")
         assert table.num_rows == len(rows(release, f"carried_{name}"))
     assert len(load_benchmark(release.path, "carried_samples")) == 3
+
+
+def test_a_run_is_opened_by_its_folder_also_where_it_was_moved_with_its_release(
+    folder: Path,
+) -> None:
+    """The draw stays; neither the place nor the config's file is written into it for good."""
+    place = folder / "second" / "runs" / "second"
+    before = (place / "carried" / "from-lumen" / "release" / "manifest.json").stat().st_mtime_ns
+    engine = DrawnEyes().use()
+    for opened in (folder / "second" / "lumen.yaml", place):
+        judge(opened)
+        (part,) = EvaluationRun.from_config(opened).parts
+        assert part.carried_from == "lumen"
+    assert engine.asked == []
+    after = (place / "carried" / "from-lumen" / "release" / "manifest.json").stat().st_mtime_ns
+    assert after == before
 
 
 def test_they_stand_in_no_other_table_page_or_difference(folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import minimize
 
+from echo_hf._infra.bootstrap import Unscored
 from echo_hf.errors import EchoError
 from echo_hf.scores import Ruler, Unlinked, ruler
 from tests.scores.ratings_for_tests import real_rows
@@ -411,9 +412,9 @@ def test_missing_ratings_and_few_samples_leave_reasons_instead_of_numbers() -> N
     )
     found = ruler(rows)
     assert found.refused == {
-        "x y": Unlinked.FEW_SAMPLES,
-        "x  y": Unlinked.FEW_SAMPLES,
-        "z": Unlinked.NOT_RATED,
+        "x y": Unscored.FEW_SAMPLES,
+        "x  y": Unscored.FEW_SAMPLES,
+        "z": Unscored.NOTHING_IN_COMMON,
     }
     assert found.difference("x y", "x  y") == (0.25, None, None, 2, "common")
     alone = ruler(rows_of(("1", None, ["a"], ["x"], np.array([[1.0]]), "j")))

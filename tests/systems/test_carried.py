@@ -124,6 +124,13 @@ def test_a_kept_output_under_the_same_settings_is_not_drawn_again(tmp_path: Path
     with known(past=changed):
         generate(run)
     assert {row["image"] for row in outputs_of(run).values()} == {sha(png("new"))}
+    back = Acting()
+    with known(past=back):
+        generate(run)
+    assert {*back.asked} == {"t0", "t1", "t2", "e0", "e1"}
+    assert {row["image"] for row in outputs_of(run).values()} == {
+        sha(png(name)) for name in drawn_ids(0, 2)
+    }
 
 
 def test_kept_outputs_of_a_model_that_is_gone_stay(tmp_path: Path) -> None:
@@ -132,6 +139,20 @@ def test_kept_outputs_of_a_model_that_is_gone_stay(tmp_path: Path) -> None:
         generate(run)
     assert {row["outcome"] for row in outputs_of(run).values()} == {"ok"}
     assert len(outputs_of(run)) == 4
+
+
+def test_kept_outputs_stay_where_a_model_is_found_gone_while_it_draws(tmp_path: Path) -> None:
+    def act(task: Task) -> GenerationResult:
+        if task.sample_id in drawn_ids(0, 2):
+            return GenerationResult(Outcome.RETIRED, code="404", text="gone")
+        return drawn_for(task)
+
+    run = carrying(tmp_path, PAST)
+    before = outputs_of(run)
+    with known(Acting(act, more={"steps": 50})):
+        generate(run)
+    assert outputs_of(run) == before
+    assert {row["outcome"] for row in before.values()} == {"ok"}
 
 
 def test_a_plan_has_a_row_for_each_part_and_writes_nothing(tmp_path: Path) -> None:
@@ -237,8 +258,8 @@ def test_samples_of_forgotten_posts_and_without_words_fall_out_counted(tmp_path:
     ("entry", "words"),
     [
         ({"samples": 0}, ["carry", "0", "greater than or equal to 1"]),
-        ({"release": "lab/echo"}, ["lab/echo", "expected a tag"]),
-        ({"release": "lab/echo@../x"}, ["lab/echo@../x", "expected a tag"]),
+        ({"release": "lab/echo"}, ["lab/echo", "names no tag"]),
+        ({"release": "lab/echo@../x"}, ["lab/echo@../x", "names no tag"]),
         ({"release": "release"}, ["the benchmark of this run"]),
         ({"release": "nothing"}, ["carry.0.release", "nothing", "no such folder"]),
     ],
