@@ -100,7 +100,7 @@ class ProofCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class Division:
-    """The samples of a release, those that are sealed, and the words of its manifest on both."""
+    """The samples of a release and the sealed ones, and what its manifest says of both."""
 
     public: Mapping[str, Dataset]
     sealed: Mapping[str, Dataset]
