@@ -50,7 +50,9 @@ from echo_hf.hub.manifest import FORMAT_VERSION, get_version
 from echo_hf.hub.release import Release, is_complete, read_release, write_release
 from echo_hf.hub.responses import write_responses
 from echo_hf.hub.run_tables import clean_outputs, select_released_tables
+from echo_hf.hub.sealed import SealedSamples
 from echo_hf.images.metadata import VERSION as STRIPPER
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.batch_inference import plan_requests
 from echo_hf.pipeline.progress import ALREADY_REPORTED, NullProgress, ProgressListener
 from echo_hf.pipeline.result import ISSUE_COLUMNS, StageResult
@@ -76,6 +78,7 @@ from echo_hf.pipeline.stage_order import (
 from echo_hf.pipeline.stage_runner import iterate_keyed_requests, run_stage
 from echo_hf.reasons import Fact, find_meaning
 from echo_hf.samples.threads import find_roots
+from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import (
     POST_TEXT,
     PRIMARY_POST_COLUMNS,
@@ -172,6 +175,7 @@ class BuildRun:
         """Write the release from the results of all stages, unless it is there already."""
         split_samples = add_post_columns(results[-1].dataset, results[0].dataset)
         samples = split_release(split_samples, self.added_columns)
+        sealed = SealedSamples(self.folder)
         if not any(len(samples[name]) for name in BENCHMARKS):
             other = len(samples[ANALYSIS])
             others = f" of the benchmark, {other:,} are for analysis alone" if other else ""
@@ -187,35 +191,42 @@ class BuildRun:
                     f"{advice}{_first_error(results)}; --allow-empty writes one all the same"
                 )
             self.watch.report_notice(f"{problem}: {reasons}")
+        division = sealed.divide(samples, self.config.splits.sealed, self._list_carried())
+        samples = dict(division.public)
         left_out: dict[str, Mapping[str, int]] = {}
         if with_responses:
-            left_out = self._write_responses(results)
+            left_out = self._write_responses(results, division.urls)
         else:  # an earlier build's file may be about posts that are gone
             self.folder.responses.unlink(missing_ok=True)
         tables = select_released_tables(self.folder.root, samples, carries=bool(self.config.carry))
         facts = self._facts(results, samples, {**tables.left_out, **left_out})
+        facts = division.add_facts(facts)
+        private = select_released_tables(sealed.root, division.sealed)
         built_from = join_digests(
             split_samples._fingerprint,
-            *map(compute_fingerprint, tables.configs.values()),
+            *map(compute_fingerprint, (*tables.configs.values(), *private.configs.values())),
             repr(facts),
             f"{get_version()} {FORMAT_VERSION}",
         )
         built_mark = self.folder.root / "release.built"
         unchanged = built_mark.exists() and built_mark.read_text() == built_from
-        if not unchanged or not is_complete(self.folder.release):
+        if not (unchanged and is_complete(self.folder.release) and sealed.is_complete(division)):
             built_mark.unlink(missing_ok=True)
             # Recorded before samples leave the stages, so that a takedown finds all.
             before_splits = results[self.stages.index("splits") - 1]
             reviewed = arrow_rows(before_splits.dataset, ["id", "post_urls"])
             record_origins(self.folder.root / ORIGINS_FILE, [reviewed])
-            configs = {**samples, **tables.configs}
-            if self._strips:
-                configs, count = clean_outputs(configs, self.folder.images)
-                if count:
-                    left_out_outputs = dict(facts.left_out.get("outputs", {}))
-                    left_out_outputs[LeftOut.OUTPUT_NOT_CLEANED.value] = count
-                    facts = replace(facts, left_out={**facts.left_out, "outputs": left_out_outputs})
+            configs: Mapping[str, Dataset] = {**samples, **tables.configs}
             folder, processes = self.folder, self.runner.processes
+            private_facts = self._facts(results, division.sealed, private.left_out)
+            private_configs = private.configs
+            if self._strips:
+                configs, facts = _clean_outputs(configs, facts, folder.images)
+                private_configs, private_facts = _clean_outputs(
+                    private.configs, private_facts, sealed.folder.images
+                )
+            # What is kept out of the release first: nothing of it is ever in no place.
+            sealed.write(division, private_configs, private_facts, folder.images, processes)
             write_release(folder.release, configs, folder.images, facts, processes=processes)
             built_mark.write_text(built_from)
         return read_release(self.folder.release, self.folder.cache)
@@ -418,14 +429,27 @@ class BuildRun:
         if self.replay is not None and (remark := self.replay.describe_difference(record)):
             self.watch.report_notice(remark)
 
-    def _write_responses(self, results: Sequence[StageResult]) -> dict[str, Mapping[str, int]]:
+    def _list_carried(self) -> Iterator[str]:
+        """Yield the samples of the releases that the config carries along: those are public."""
+        config = self.config
+        for carried in config.carry if config.splits.sealed else ():
+            beside = (config.file.parent if config.file else Path()) / carried.release
+            reference = str(beside) if beside.exists() else carried.release
+            origin = Benchmark(reference, cache=self.folder.cache)
+            for split in BENCHMARKS:
+                if split in origin.read_manifest().configs:
+                    yield from arrow_rows(origin.load(split), ["id"])["id"].to_pylist()
+
+    def _write_responses(
+        self, results: Sequence[StageResult], sealed_urls: frozenset[str]
+    ) -> dict[str, Mapping[str, int]]:
         with closing(self.folder.open_store()) as store:
             inputs = [result.dataset for result in results]
             stages = ((self.stage(name), self.engine(name)) for name in self.stages[1:])
             requests = iterate_keyed_requests(stages, inputs, store)
             restricted = restricted_platforms() - set(self.config.rights)
             written = write_responses(
-                self.folder, requests, store, inputs[0], restricted=restricted
+                self.folder, requests, store, inputs[0], restricted=restricted, sealed=sealed_urls
             )
         counts: dict[str, int] = {}
         for reason, count in written.left_out.items():
@@ -523,6 +547,18 @@ def split_release(samples: Dataset, added: Iterable[str] = ()) -> dict[str, Data
         name: columns.select([row for row, splits in enumerate(splits_of_sample) if name in splits])
         for name in RELEASE_CONFIGS
     }
+
+
+def _clean_outputs(
+    configs: Mapping[str, Dataset], facts: ReleaseFacts, images: ImageStore
+) -> tuple[Mapping[str, Dataset], ReleaseFacts]:
+    """Remove the metadata of the images that systems drew, and count what cannot be cleaned."""
+    configs, count = clean_outputs(configs, images)
+    if count:
+        left_out = dict(facts.left_out.get("outputs", {}))
+        left_out[LeftOut.OUTPUT_NOT_CLEANED.value] = count
+        facts = replace(facts, left_out={**facts.left_out, "outputs": left_out})
+    return configs, facts
 
 
 def _make_record_rows(

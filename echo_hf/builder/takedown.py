@@ -42,6 +42,7 @@ from echo_hf.hub.facts import CONFIGS, SCORE_CONFIGS
 from echo_hf.hub.redistribution import iterate_post_urls
 from echo_hf.hub.remote import POST_COLUMNS
 from echo_hf.hub.run_tables import AGREEMENT_FILE, ANALYSIS_FILE, RESULTS_FILE, SAMPLE_COLUMN
+from echo_hf.hub.sealed import SealedSamples
 from echo_hf.judging.audit import drop_audit_ratings
 from echo_hf.judging.session import lock_judging
 from echo_hf.pipeline.progress import LOG_FILE
@@ -151,21 +152,31 @@ def forget(
         tables = _list_tables(root / "stages", folder.release, folder.previous)
         record_origins(root / ORIGINS_FILE, _read_columns(tables, ["id", "post_urls"]))
         content = _find_content(folder, posts, frozenset(forgotten))
-        with closing(folder.open_store()) as store:
-            answers = store.forget(forgotten)
+        sealed = SealedSamples(folder)
+        answers = 0
+        for place in (folder, sealed.folder):
+            if place.answers.exists():
+                with closing(place.open_store()) as store:
+                    answers += store.forget(forgotten)
+        committed = sealed.forget(content.samples, forgotten)
         pages, unused = forget_posts(collected, forgotten), list[Path]()
-        is_here, changes = bool(content.posts or answers), tuple[CheckChange, ...]()
+        is_here, changes = bool(content.posts or answers or committed), tuple[CheckChange, ...]()
         if is_here:
             changes = withdraw_checks(root, content.samples)
-            places = [root, *(part.folder.root for part in list_carried(folder))]
-            for place in places:
-                remove_rows(place, content.samples)
-            # Crops and local files are made anew.
-            in_use = content.images.union(*map(find_named_images, places))
-            in_use |= drop_carried_samples(folder, content.samples)
-            unused = [file for file in folder.images.root.glob("*/*") if file.name not in in_use]
+            carried = [part.folder.root for part in list_carried(folder)]
+            kept = drop_carried_samples(folder, content.samples)
+            for place, roots in ((folder, [root, *carried]), (sealed.folder, [sealed.root])):
+                for part_root in roots:
+                    remove_rows(part_root, content.samples)
+                # Crops, local files and what was copied to a private place are made anew.
+                in_use = frozenset[str]().union(*map(find_named_images, roots))
+                if place is folder:
+                    in_use |= content.images | kept
+                files = place.images.root.glob("*/*")
+                unused += [file for file in files if file.name not in in_use]
             for file in unused:
                 file.unlink()
+            _delete(sealed.root, (*TRACE_FILES, *DERIVED_FILES))
             if (root / FETCH_LEDGER_FILE).exists():
                 with FetchLedger(root / FETCH_LEDGER_FILE) as ledger:
                     ledger.forget(web_url(address) or address for address in content.addresses)
@@ -175,7 +186,7 @@ def forget(
         lines = tuple(_find_left_lines(config, folder, forgotten)) if is_here else ()
     unknown = tuple(url for url in forgotten if url not in content.posts)
     samples = tuple(sorted(content.samples))
-    counts = len(unused), answers, lines, pages
+    counts = len({file.name for file in unused}), answers, lines, pages
     return Removal(forgotten, len(content.posts), unknown, samples, *counts, changes)
 
 
@@ -224,7 +235,7 @@ def _find_content(
             content.images |= {digest for name in IMAGE_COLUMNS for digest in sample[name] or ()}
             content.images |= {sample["screenshot"]} - {None}
     # The posts that a release names may have left all other files since.
-    for file in _list_tables(folder.release, folder.previous):
+    for file in _list_tables(folder.release, folder.previous, SealedSamples(folder).folder.release):
         names = pq.read_schema(file).names
         columns = [name for name in POST_COLUMNS.get(file.parent.name, ()) if name in names]
         for row in pq.read_table(file, columns=columns).to_pylist():

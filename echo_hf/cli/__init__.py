@@ -32,6 +32,7 @@ from echo_hf.cli.evaluate import (
     judge,
     rank,
     report,
+    ruler,
     score,
 )
 from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish, schedule
@@ -57,6 +58,7 @@ GROUPS: Mapping[str, tuple[Callable[..., Any], ...]] = {
         rank,
         agree,
         checks,
+        ruler,
         analyze,
         report,
         export,

@@ -434,6 +434,35 @@ def agree(
     return _read_payload(agreement.path)
 
 
+def ruler(
+    places: Annotated[
+        list[str],
+        typer.Argument(help="Runs (YAML files or folders) and releases (folders or ORG/NAME@TAG)."),
+    ],
+    at: str | None = choice(None, "The release whose judges count; the newest if not given."),
+    plan: float | None = choice(
+        None, "Only say what to carry so that differences are known to ± this, such as 0.1."
+    ),
+    runs: Runs = None,
+) -> Payload:
+    """Put all systems of several releases on one scale.
+
+    Releases whose samples a run carries are read with it.
+    """
+    from echo_hf.cli.ruler_view import show_carry_plans, show_ruler
+    from echo_hf.judging.ruler import measure_ruler, plan_carrying
+
+    if plan is not None:
+        if len(places) > 1 or at is not None:
+            raise ConfigError("--plan looks at one run or release: name that one alone")
+        plans = plan_carrying(places[0], plan, runs=runs)
+        show_carry_plans(make_console(), plans)
+        return {"splits": {name: planned.model_dump() for name, planned in plans.items()}}
+    scale, console = measure_ruler(places, at=at, runs=runs), make_console()
+    show_ruler(console, scale)
+    return scale.model_dump(mode="json")
+
+
 def rank(
     config: EvaluationArgument,
     draw: int | None = choice(None, "Most samples of each split; 100 without --width.", min=1),

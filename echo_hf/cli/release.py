@@ -42,6 +42,10 @@ def publish(
         "--allow-unscreened", "Publish samples that no safety model saw."
     ),
     dry_run: bool = flag("--dry-run", "Only list the files, and what would change on the Hub."),
+    sealed_to: str | None = choice(
+        None, "Private repository, ORGANISATION/NAME, that sealed samples go to first."
+    ),
+    reveal: str | None = choice(None, "Open the samples that were sealed in this earlier tag."),
 ) -> Payload:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
     from echo_hf.hub import publish as hub
@@ -55,6 +59,9 @@ def publish(
         "allow_unscreened": allow_unscreened,
     }
     progress = partial(say, console, style="dim")
+    if dry_run and (sealed_to or reveal):
+        name = "--reveal" if reveal else "--sealed-to"
+        raise ConfigError(f"--dry-run is about the release as it is now: leave out {name}")
     if dry_run:
         from echo_hf.cli.build_view import show_publication
 
@@ -65,6 +72,7 @@ def publish(
         )
         show_publication(console, planned)
         return vars(planned)
+    options |= {"sealed_to": sealed_to, "reveal": reveal}
     published = hub.publish(
         find_release_folder(release), repo_id, tag, **options, progress=progress
     )
@@ -88,11 +96,14 @@ def diff(
 
 def hydrate(
     release: Annotated[Path, typer.Argument(help="Folder of a release with content left out.")],
-    to: Annotated[Path, option(None, "Folder for the release with the content put back.")],
+    to: Path | None = choice(None, "Folder for the release with the content put back."),
     posts: list[Path] | None = choice(None, "File with posts; may be repeated."),
     source: str = choice("jsonl", "How the files of posts are read."),
     pictures: Path | None = choice(None, "Folder with further images, whatever they are called."),
     fetch: bool = flag("--fetch", "Fetch other images from their addresses."),
+    check: bool = flag(
+        "--check", "Only check files, and proofs of revealed samples; also of ORG/NAME@TAG."
+    ),
 ) -> None:
     """Restore what a platform's terms keep out of a release."""
     from echo_hf.config.collection import FetchPolicy
@@ -101,6 +112,19 @@ def hydrate(
     from echo_hf.hub.hydrate import show_hydration
     from echo_hf.systems.benchmark import find_release_folder
 
+    if check:
+        from echo_hf.hub.load import check_release
+
+        if to or posts or pictures or fetch:
+            raise ConfigError("--check only looks at a release: leave out the other options")
+        counts = check_release(find_release_folder(release))
+        lines = [f"{counts.proven:,} revealed samples are the ones that were sealed"]
+        if counts.dehydrated:
+            lines.append(f"{counts.dehydrated:,} more are left out here, and cannot be checked")
+        say(make_console(), "; ".join(lines))
+        return
+    if to is None:
+        raise ConfigError("nothing says where the release goes: name a folder with --to")
     if not posts and source == "jsonl":
         raise ConfigError("nothing says where the posts are: name their file with --posts")
     paths: list[Path | None] = [*posts] if posts else [None]

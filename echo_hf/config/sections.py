@@ -442,11 +442,14 @@ class SplitOptions(Section):
         doubts: `analysis` keeps what is doubtful (`samples.doubts`) out of the benchmark until a
             person has kept it; `keep` draws it all the same, except while its images stand in a
             screenshot.
+        sealed: The share of new samples of the benchmark that is held back from releases until
+            `echo-hf publish --reveal` opens them; they count in the cap.
     """
 
     seed: StrictInt = 0
     cap: Annotated[StrictInt, Field(ge=1)] = 1000
     doubts: Literal["analysis", "keep"] = "analysis"
+    sealed: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.0
 
 
 class ReleaseOptions(Section):

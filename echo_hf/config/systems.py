@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
+import re
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from echo_hf.config.checks import (
     UNKNOWN,
@@ -89,6 +91,14 @@ class OutputPrice(Section):
     as_of: datetime.date
 
 
+def end_of_month(value: Any) -> Any:
+    """Return the last day of a month such as 2026-05; other values stay as they are."""
+    if not isinstance(value, str) or not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", value):
+        return value
+    first = datetime.date.fromisoformat(f"{value}-01")
+    return first.replace(day=calendar.monthrange(first.year, first.month)[1])
+
+
 class SystemConfig(Section):
     """One system under test.
 
@@ -109,6 +119,8 @@ class SystemConfig(Section):
         seed: Seed of every output, where the system takes one.
         limits: How hard it is worked.
         price: What an output costs; null for the price list's, where that has the model.
+        trained: The last day or month of what it may have been trained on, such as 2026-05: its
+            lead on older samples is held against that on newer ones.
     """
 
     name: Name
@@ -123,6 +135,7 @@ class SystemConfig(Section):
     seed: Annotated[StrictInt, Field(ge=0, lt=2**31)] = 0
     limits: Limits = Limits()
     price: OutputPrice | None = None
+    trained: Annotated[datetime.date, BeforeValidator(end_of_month)] | None = None
 
     @property
     def usd_per_image(self) -> float | None:

@@ -166,7 +166,9 @@ class Splits(Stage):
     def from_config(cls, config: Config, images: ImageStore) -> Self:
         """Return the stage with the config's seed and cap."""
         del images
-        return cls(**config.splits.model_dump(), products=product_accounts(config.target))
+        # What is sealed is drawn from these splits, where a release is written.
+        options = config.splits.model_dump(exclude={"sealed"})
+        return cls(**options, products=product_accounts(config.target))
 
     def in_run(self, root: Path) -> Self:
         """Return the stage with the decisions that a run's folder holds.

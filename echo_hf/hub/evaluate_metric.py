@@ -26,6 +26,7 @@ from echo_hf.images.loader import MAX_16_BIT, ORIENTATION_TAG, ImageSource
 from echo_hf.metrics import Metric, MetricResult, registered
 from echo_hf.metrics.image_features import list_outputs, pair_images, pair_prompts
 from echo_hf.scores.rating_table import OPTIONAL, REQUIRED, read_columns
+from echo_hf.scores.ruler import ORIGIN, RELEASE, RULER_ROWS
 from echo_hf.tables import RATINGS
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ HOMEPAGE = "https://echo-bench.github.io"
 WRITABLE_MODES = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA", "YCbCr": "RGB"}
 PNG_MODES = ("1", "I;16", "L", "LA", "P", "RGB", "RGBA")
 METRIC_OPTIONS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters)
-RATING_ROWS = Features(
-    {"predictions": {name: RATINGS.features[name] for name in (*REQUIRED, *OPTIONAL)}}
+RATING_ROWS, RELEASE_ROWS = (
+    Features({"predictions": {name: RULER_ROWS.features[name] for name in columns}})
+    for columns in ((*REQUIRED, *OPTIONAL), (*REQUIRED, RELEASE, *OPTIONAL, ORIGIN))
 )
 # Undecoded: decoding would be for evaluate to keep all of them in memory, and to trip over the
 # first broken one.
@@ -54,6 +56,10 @@ FEATURES: Mapping[frozenset[str], Features] = {
 RATING_MEANING = {
     "predictions": f"one dict a rating with {', '.join(REQUIRED)} and, where there are any, "
     f"{', '.join(OPTIONAL)}; a Dataset, a data frame or a dict of columns, too"
+}
+RELEASE_MEANING = {
+    "predictions": f"{RATING_MEANING['predictions']}; with {RELEASE}, the oldest first, and "
+    f"{ORIGIN} where samples are carried along"
 }
 IMAGE_MEANING = {
     "predictions": "the system's output for each sample: an image, or None for none",
@@ -136,7 +142,13 @@ class EvaluateConfig:
         )
 
     @property
+    def is_of_ratings(self) -> bool:
+        return self.features is RATING_ROWS or self.features is RELEASE_ROWS
+
+    @property
     def meaning(self) -> Mapping[str, str]:
+        if self.features is RELEASE_ROWS:
+            return RELEASE_MEANING
         meanings = RATING_MEANING if self.features is RATING_ROWS else IMAGE_MEANING
         if self.features is PROMPTED_IMAGES:
             meanings = {**meanings, "references": "the prompt of each sample"}
@@ -163,12 +175,16 @@ class EvaluateConfig:
 
     def store(self, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Convert ratings or images to `evaluate`'s storage."""
-        if self.features is RATING_ROWS:
-            table = read_columns(columns["predictions"], RATINGS, REQUIRED, OPTIONAL)
+        if self.is_of_ratings:
+            is_of_releases = self.features is RELEASE_ROWS
+            known = RULER_ROWS if is_of_releases else RATINGS
+            required = (*REQUIRED, RELEASE) if is_of_releases else REQUIRED
+            optional = (*OPTIONAL, ORIGIN) if is_of_releases else OPTIONAL
+            table = read_columns(columns["predictions"], known, required, optional)
             for name in column_names(columns["predictions"]):
-                if name not in RATINGS.columns:
-                    raise TableError(unknown("column", name, RATINGS.columns, RATINGS.name))
-            absent = dict.fromkeys(OPTIONAL)
+                if name not in known.columns:
+                    raise TableError(unknown("column", name, known.columns, known.name))
+            absent = dict.fromkeys(optional)
             return {"predictions": [{**absent, **row} for row in table.to_pylist()]}
         predictions = columns["predictions"]
         images: dict[str, list[Any]] = {name: [] for name in self.features}
@@ -189,11 +205,13 @@ class EvaluateConfig:
 
     def read(self, columns: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return stored values for the function, with images one in memory at a time."""
-        if self.features is not RATING_ROWS:
+        if not self.is_of_ratings:
             names = [name for name in ("references", "predictions") if name in columns]
             return tuple((value.as_py() for value in columns[name]) for name in names)
         table = pa.Table.from_struct_array(columns["predictions"])
-        empty = [name for name in OPTIONAL if table[name].null_count == table.num_rows]
+        optional = [name for name in table.column_names if name in (*OPTIONAL, ORIGIN)]
+        # An absent column would be one of nulls, and say that no sample is carried along.
+        empty = [name for name in optional if table[name].null_count == table.num_rows]
         return (table.drop_columns(empty),)
 
 
@@ -213,6 +231,14 @@ SCORES = (
         "win rates as people would see them on all samples; `human=` has what they ranked.",
         "win_rate, interval, standard_error, judges_alone, people_alone, beta, rho2, effective_n, "
         "ranked, samples, reasons, definition",
+    ),
+    EvaluateConfig(
+        "scores",
+        RELEASE_ROWS,
+        "ruler",
+        "the systems of several releases on one scale, by samples that they have in common.",
+        "strength, interval, differences, how, samples, first, releases, at, difficulty, "
+        "judge_shift, bend, refused, definition",
     ),
 )
 

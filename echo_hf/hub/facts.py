@@ -25,6 +25,7 @@ from echo_hf._infra.text import one_line
 from echo_hf.config.checks import Name, Section
 from echo_hf.config.collection import Search
 from echo_hf.config.sections import Target
+from echo_hf.hub.commitments import Opening, Reveal, Seal
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_order import is_plain
 from echo_hf.reasons import Reason
@@ -49,6 +50,7 @@ class LeftOut(Reason):
     MAY_QUOTE = "may_quote", "it may repeat posts that must not be passed on"
     SILENCED = ("silenced", "only the texts and images in them, which may repeat restricted posts")
     OUTPUT_NOT_CLEANED = "output_not_cleaned", "only the image, whose metadata cannot be removed"
+    SEALED = "sealed", "it is of a sealed sample, or of posts or images that one has"
     UNFIT = "unfit", "an answer of half characters, a damaged one, or a longer one than is read"
 
 
@@ -275,3 +277,6 @@ class ReleaseFacts(CardStatements):
     failed: Mapping[str, Mapping[str, FailedCalls]] = field(default_factory=dict)
     searches: Mapping[str, Search] = field(default_factory=dict)  # by platform
     columns: Mapping[str, ColumnEntry] = field(default_factory=dict)  # of stages of others
+    sealed: Seal | None = None
+    revealed: Mapping[str, Reveal] = field(default_factory=dict)  # by tag
+    openings: tuple[Opening, ...] = ()

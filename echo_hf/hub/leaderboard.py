@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import re
@@ -27,6 +28,15 @@ from echo_hf.hub.facts import BENCHMARK_CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.publish import check_ownership, check_repository
 from echo_hf.hub.remote import MAIN_BRANCH, Remote, hub_errors
+from echo_hf.hub.ruler import (
+    LINKS,
+    RatedRelease,
+    describe_lead,
+    describe_ruler,
+    measure_splits,
+    rank_systems,
+    sort_by_age,
+)
 from echo_hf.hub.run_tables import STRENGTH, Anchor, parse_definition, read_models
 from echo_hf.metrics import registered
 from echo_hf.metrics.base import ARROWS
@@ -34,6 +44,7 @@ from echo_hf.scores import samples_needed, tiers
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC, BoardRow, rank_rows
+from echo_hf.tables import CARRIED_RATINGS
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -59,6 +70,8 @@ class ScoredRelease:
     problem: str | None = None
     benchmark: str | None = None
     posts: Mapping[str, str | None] = field(default_factory=dict, compare=False)
+    released: datetime.date | None = None
+    carried: pa.Table | None = field(default=None, compare=False)
 
     def group_figures(self, split: str, protocol: str) -> dict[str, list[FigureRow]]:
         by_metric: dict[str, list[FigureRow]] = {}
@@ -134,6 +147,8 @@ def _read_release(remote: Remote, tag: str, commit: str) -> ScoredRelease:
             problem=None if has_results else NO_RESULTS,
             benchmark=manifest.name,
             posts=posts,
+            released=manifest.target.released,
+            carried=load_table(CARRIED_RATINGS.name) if CARRIED_RATINGS.name in configs else None,
         )
     except EchoError as error:
         return ScoredRelease(tag, commit, problem=str(error))
@@ -368,6 +383,8 @@ def render_leaderboard(
         if other and beside != tag:
             swapped, basis = find_swapped_pairs(release, other, split, arithmetic)
             parts.append({"versus": (release.tag, other.tag), "moved": swapped, "said": basis})
+    if split and any(tagged.carried is not None for tagged in releases):
+        parts.append(build_through_time(releases, split))
     if releases:
         tags = [
             {
@@ -443,6 +460,42 @@ def build_board(
             (line, _describe_origin(strengths[line.system], release.tag))
             for line in rank_rows(map(_make_line, strengths.values()), ())
         ],
+    }
+
+
+def build_through_time(releases: Sequence[ScoredRelease], split: str) -> dict[str, Any] | str:
+    """Put the systems of all tags on one scale, which tags with carried samples link."""
+    rated = [
+        RatedRelease(
+            release.tag,
+            release.released,
+            release.ratings,
+            release.carried,
+            {
+                kind: {
+                    name: model
+                    for figure in release.figures
+                    for name, model in read_models(figure["definition"], kind).items()
+                }
+                for kind in ("systems", "judges")
+            },
+        )
+        for release in releases[::-1]
+        if release.ratings is not None or release.carried is not None
+    ]
+    try:
+        scale = measure_splits(sort_by_age(rated), [split]).get(split)
+    except EchoError as error:
+        return f"not on one scale: {error}"
+    if scale is None:
+        return "not on one scale: fewer than two systems were rated"
+    lead = describe_lead(scale)
+    rows = [(name, scale.strength[name], scale.interval[name]) for name in rank_systems(scale)]
+    return {
+        "scale": scale,
+        "rows": rows,
+        "links": LINKS,
+        "sentences": [*([lead] if lead else []), *describe_ruler(scale)],
     }
 
 

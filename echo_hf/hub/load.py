@@ -12,9 +12,10 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from echo_hf.config.runs import find_release
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.authors_dataset import OfficialImages, read_official
-from echo_hf.hub.manifest import CARD, MANIFEST, Manifest, read_manifest
+from echo_hf.hub.manifest import CARD, MANIFEST, PROOFS, Manifest, read_manifest
 from echo_hf.hub.release import Release, read_release, verify_release
 from echo_hf.hub.remote import KIND, MAIN_BRANCH, hub_errors
+from echo_hf.hub.sealed import ProofCounts, check_openings
 
 
 def load_benchmark(
@@ -47,20 +48,23 @@ def load_benchmark(
     Raises:
         HubError: There is no such repository or revision; or the Hub is out of reach, and the
             cache does not hold that very revision.
-        ReleaseError: There is no such config, or a file is not the one that was published.
+        ReleaseError: There is no such config, a file is not the one that was published, or a
+            revealed sample is not the one that was sealed.
     """
     folder, is_release = _find_folder(path_or_repo, revision, [f"{config}/*"], cache_dir, api)
     if not (folder / MANIFEST).exists() and not is_release:
         return read_official(folder, config, str(path_or_repo), images)
     try:
         verify_release(folder, config)
+        release = read_release(folder, rows_cache)
+        check_openings(release, [config])
     except ReleaseError as error:
         if is_release:
             raise
         # The client believes what its cache holds: only deleting it brings the file again.
         advice = f"delete {str(folder.parent.parent)!r} to download it again"
         raise ReleaseError(f"{error}; this is a cache: {advice}") from error
-    return read_release(folder, rows_cache).datasets[config]
+    return release.datasets[config]
 
 
 def load_manifest(
@@ -97,7 +101,7 @@ def _find_folder(
 ) -> tuple[Path, bool]:
     """Return where the files are, and whether that is a local release."""
     if not Path(path_or_repo).is_dir():
-        files = [CARD, MANIFEST, *patterns]
+        files = [CARD, MANIFEST, PROOFS, *patterns]
         return download_files(path_or_repo, revision, files, cache_dir=cache_dir, api=api), False
     if revision is not None:
         raise HubError(
@@ -137,6 +141,29 @@ def open_release(reference: Path | str, api: HfApi | None = None) -> Release:
     folder = Path(reference) if is_folder else download_files(repo_id, revision, api=api)
     verify_release(folder)
     return read_release(folder)
+
+
+def check_release(reference: Path | str, api: HfApi | None = None) -> ProofCounts:
+    """Check the files of a release and its revealed samples, against the tags that sealed them.
+
+    Those are asked for where the release is on the Hub; a folder says itself which roots they had.
+
+    Raises:
+        HubError: There is no such release, or a tag that it has revealed is gone.
+        ReleaseError: A file has changed, or a sample is not the one that was sealed.
+    """
+    release = open_release(reference, api)
+    repo_id, mark, _ = str(reference).rpartition("@")
+    for tag, reveal in release.manifest.revealed.items():
+        if not mark or Path(reference).exists():
+            continue
+        sealed = load_manifest(repo_id, revision=tag, api=api).sealed
+        if sealed is None or sealed.root != reveal.root:
+            raise ReleaseError(
+                f"{str(reference)!r} says that tag {tag!r} was sealed with root {reveal.root!r}, "
+                f"and the tag says {sealed and sealed.root!r}: ask its owner"
+            )
+    return check_openings(release)
 
 
 def evaluate_module() -> str:

@@ -23,6 +23,7 @@ from echo_hf._infra.summary import SummaryMixin
 from echo_hf.config.checks import Name, Section
 from echo_hf.config.sections import Target
 from echo_hf.errors import ReleaseError
+from echo_hf.hub.commitments import Opening, Reveal, Seal, Sha256, TagName
 from echo_hf.hub.facts import (
     CardStatements,
     ColumnEntry,
@@ -39,6 +40,7 @@ MANIFEST = "manifest.json"
 CARD = "README.md"
 STATS = "stats.json"
 EVAL_FILE = "eval.yaml"
+PROOFS = "revealed.jsonl"
 HYDRATION = "hydration.json"  # may lie beside what a manifest lists: it is about this copy alone
 SPLIT = "test"
 ROWS_PER_BATCH = 1000
@@ -50,11 +52,10 @@ ConfigName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")
 ReleasePath = Annotated[
     str,
     StringConstraints(
-        pattern=r"^(?:README\.md|stats\.json|eval\.yaml"
+        pattern=r"^(?:README\.md|stats\.json|eval\.yaml|revealed\.jsonl"
         r"|[a-z][a-z0-9_]{0,63}/test-[0-9]{5}-of-[0-9]{5}\.parquet)$"
     ),
 ]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
 class FileEntry(Section):
@@ -107,6 +108,9 @@ class Manifest(SummaryMixin, Section):
     card: FileEntry | None = None
     stats: FileEntry | None = None
     benchmark: FileEntry | None = None
+    sealed: Seal | None = None
+    revealed: Mapping[TagName, Reveal] = {}
+    proofs: FileEntry | None = None
 
     @field_validator("columns")
     @classmethod
@@ -118,13 +122,15 @@ class Manifest(SummaryMixin, Section):
     @property
     def files(self) -> list[FileEntry]:
         files = [file for config in self.configs.values() for file in config.files]
-        others = filter(None, [self.card, self.stats, self.benchmark])
+        others = filter(None, [self.card, self.stats, self.benchmark, self.proofs])
         return sorted([*files, *others], key=lambda file: file.path)
 
     def to_text(self) -> str:
         """Return the manifest's JSON: sorted keys, indented, without a timestamp."""
-        # Without a column of another package as it was before there were any.
-        data = self.model_dump(mode="json", exclude=None if self.columns else {"columns"})
+        # Without columns of other packages or sealed samples as it was before there were any.
+        later = ("columns", "sealed", "revealed", "proofs")
+        unused = {name for name in later if not getattr(self, name)}
+        data = self.model_dump(mode="json", exclude=unused)
         return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -155,6 +161,8 @@ def make_manifest(
         hashed_authors=has_authors,
         configs=entries,
         columns=facts.columns,
+        sealed=facts.sealed,
+        revealed=facts.revealed,
         funnel=tuple(StageCounts(stage=name, counts=row) for name, row in facts.funnel.items()),
         provenance={name: StageOrigin(**origin) for name, origin in facts.provenance.items()},
         statements=CardStatements(
@@ -234,6 +242,31 @@ def get_version() -> str:
         return version("echo-hf")
     except PackageNotFoundError:
         return "source"
+
+
+MAX_PROOF_BYTES = 1 << 26
+
+
+def read_openings(folder: Path, manifest: Manifest) -> tuple[Opening, ...]:
+    """Read the proofs of a release's revealed rows, or of all rows of a private one, untrusted."""
+    if manifest.proofs is None:
+        return ()
+    path, advice = folder / PROOFS, "write or download the release again"
+    rows = sum(entry.rows for entry in manifest.configs.values())
+    roots = {tag: reveal.root for tag, reveal in manifest.revealed.items()}
+    if manifest.sealed is not None and manifest.sealed.private:
+        roots[""] = manifest.sealed.root
+    with catch_read_errors(path, advice):
+        lines = read_regular(path, folder, max_bytes=MAX_PROOF_BYTES).splitlines()
+        if len(lines) > rows * len(roots):
+            raise ValueError(f"{len(lines):,} proofs of {rows:,} rows under {len(roots):,} roots")
+        openings = tuple(map(Opening.model_validate_json, lines))
+        for opening in openings:
+            if roots.get(opening.tag) != opening.root:
+                raise ValueError(f"tag {opening.tag!r} has another root than the manifest says")
+        if len({(opening.tag, opening.id) for opening in openings}) < len(openings):
+            raise ValueError("a row has two proofs under one root")
+    return openings
 
 
 class ConfigCounts(Section):

@@ -25,7 +25,7 @@ from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.check_changes import CheckChange
 from echo_hf.hub.diff import ReleaseDiff, compare_releases
 from echo_hf.hub.facts import CONFIGS, POSTED_CONFIGS, SAMPLE_CONFIGS
-from echo_hf.hub.load import download_files, open_release
+from echo_hf.hub.load import download_files, load_manifest, open_release
 from echo_hf.hub.manifest import CARD, MANIFEST, FileEntry, ReleasePath, file_entry, read_manifest
 from echo_hf.hub.redistribution import (
     RestrictedSamples,
@@ -43,6 +43,8 @@ from echo_hf.hub.release import (
     verify_release,
 )
 from echo_hf.hub.remote import Remote
+from echo_hf.hub.sealed import SealedSamples
+from echo_hf.pipeline.run_folder import RunFolder
 
 RepositoryFiles = Mapping[str, RepoFile]
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -73,6 +75,8 @@ def publish(
     note: str | None = None,
     allow_rules: bool = False,
     allow_unscreened: bool = False,
+    sealed_to: str | None = None,
+    reveal: str | None = None,
     progress: Notify | None = None,
     api: HfApi | None = None,
 ) -> PublishResult:
@@ -95,6 +99,10 @@ def publish(
         note: What its description says before what changed since `previous`.
         allow_rules: Publishes what plain rules or recorded answers have built.
         allow_unscreened: Publishes samples that no safety model has looked at.
+        sealed_to: A private repository, `NAMESPACE/NAME`, to which the run's sealed samples go
+            first, under the same tag; made when there is none.
+        reveal: An earlier tag of the repository: the samples that were sealed in it are moved
+            into the release, each with its proof.
         progress: Told what is being done, a line for each step.
         api: The Hub's client; null for one with huggingface_hub's own address and token.
 
@@ -104,14 +112,117 @@ def publish(
     Raises:
         ReleaseError: The folder is not what was written, or may not be published.
         HubError: The token is missing or may not write, the tag is taken, somebody published
-            meanwhile, or the Hub is out of reach.
+            meanwhile, or the Hub is out of reach; the repository of sealed samples is public.
+        RunError: What was sealed in a tag is not in the run.
     """
     release = release if isinstance(release, Release) else read_release(Path(release))
     check_names(repo_id, tag)
-    check_publishable(release, allow_rules=allow_rules, allow_unscreened=allow_unscreened)
+    allowed = {"allow_rules": allow_rules, "allow_unscreened": allow_unscreened}
+    check_publishable(release, **allowed)
     remote = Remote(api or HfApi(), repo_id)
     remote.check_token()
+    if reveal is not None:
+        release = _reveal(release, remote, tag, reveal, allowed)
+    if sealed_to is not None:
+        if sealed_to == repo_id:
+            raise HubError(
+                f"--sealed-to is {sealed_to!r}, where the release goes: name a private repository"
+            )
+        _publish_sealed(_find_sealed(release), sealed_to, tag, allowed, progress, remote.api)
+    return _publish(
+        release,
+        remote,
+        tag,
+        previous=previous,
+        create_pr=create_pr,
+        private=private,
+        message=message,
+        note=note,
+        progress=progress,
+    )
+
+
+def _publish_sealed(
+    run: SealedSamples,
+    repo_id: str,
+    tag: str,
+    allowed: Mapping[str, bool],
+    progress: Notify | None,
+    api: HfApi,
+) -> PublishResult:
+    """Publish the sealed samples of a run, in full, to a repository that is private."""
+    check_names(repo_id, tag)
+    if not run.has_release:
+        raise ReleaseError(
+            f"nothing is sealed in {str(run.root)!r} any more: leave out --sealed-to"
+        )
+    release = read_release(run.folder.release)
+    check_publishable(release, sealed=True, **allowed)
+    remote = Remote(api, repo_id)
     state = remote.read_state()
+    if state is not None and not state.private:
+        raise HubError(
+            f"{repo_id!r} is public, and sealed samples go to a private repository alone: name "
+            f"another by --sealed-to, or change it at {remote.page}/settings first"
+        )
+    return _publish(release, remote, tag, private=True, progress=progress, sealed=True)
+
+
+def _find_sealed(release: Release) -> SealedSamples:
+    """Find what a run keeps sealed, in whose folder its release lies."""
+    run = SealedSamples(RunFolder(release.path.parent))
+    if release.path.name != run.run.release.name or run.read_record() is None:
+        raise ReleaseError(
+            f"no sealed samples beside {str(release.path)!r}: expected a run that was built with "
+            "`splits: {sealed: 0.2}`, or its release in its folder"
+        )
+    return run
+
+
+def _reveal(
+    release: Release, remote: Remote, tag: str, revealed_tag: str, allowed: Mapping[str, bool]
+) -> Release:
+    """Move what was sealed in a tag into the release, unless an earlier call did."""
+    state = remote.require_state()
+    if revealed_tag not in state.tags:
+        known = ", ".join(map(repr, sorted(state.tags))) or "none"
+        raise HubError(
+            f"--reveal {revealed_tag!r}: {remote.repo_id!r} has no such tag, expected one of its "
+            f"tags ({known})"
+        )
+    commits = (state.tags[revealed_tag], state.head)
+    then, head = (
+        load_manifest(remote.repo_id, revision=commit, api=remote.api) for commit in commits
+    )
+    sealed = then.sealed
+    is_unfinished = tag in state.tags or state.head not in state.tags.values()
+    if revealed_tag in head.revealed and not (
+        revealed_tag in release.manifest.revealed and is_unfinished
+    ):
+        raise HubError(f"--reveal {revealed_tag!r}: {remote.repo_id!r} has revealed it already")
+    if sealed is None or sealed.private:
+        raise HubError(f"--reveal {revealed_tag!r}: nothing was sealed in it, expected another tag")
+    run = _find_sealed(release)
+    if run.has_release:
+        check_publishable(read_release(run.folder.release), sealed=True, **allowed)
+    with run.run.lock():
+        return run.reveal(revealed_tag, sealed.root)
+
+
+def _publish(
+    release: Release,
+    remote: Remote,
+    tag: str,
+    *,
+    previous: Release | Path | str | None = None,
+    create_pr: bool = False,
+    private: bool = False,
+    message: str | None = None,
+    note: str | None = None,
+    progress: Notify | None = None,
+    sealed: bool = False,
+) -> PublishResult:
+    repo_id, state = remote.repo_id, remote.read_state()
     if state is not None:
         if not create_pr:
             remote.check_writable()
@@ -122,7 +233,8 @@ def publish(
             )
         check_ownership(remote.list_files(state.head), repr(repo_id))
     notify = progress or (lambda _: None)
-    with _prepare(release, remote, tag, previous, notify) as (copy, contents, since):
+    preparing = _prepare(release, remote, tag, previous, notify, sealed=sealed)
+    with preparing as (copy, contents, since):
         state = state or remote.create(private)
         present = remote.list_files(state.head)
         commit, page = state.tags.get(tag, state.head), f"{remote.page}/tree/{tag}"
@@ -167,13 +279,17 @@ def _prepare(
     tag: str,
     previous: Release | Path | str | None,
     notify: Notify,
+    *,
+    sealed: bool = False,
 ) -> Iterator[tuple[Release, Mapping[str, FileContent], str | None]]:
     """Prepare the public copy of a release, its files, and the changes since the previous."""
     if previous is not None and not isinstance(previous, Release):
         previous = open_release(previous, remote.api)
     # The revision before as it was passed on, too.
     previous_copy = prepare_public_release(previous) if previous else nullcontext()
-    with previous_copy as old, prepare_public_release(release, notify) as copy:
+    # What is sealed stays its owner's, and is complete.
+    public_copy = nullcontext(release) if sealed else prepare_public_release(release, notify)
+    with previous_copy as old, public_copy as copy:
         since = describe_changes(compare_releases(old, copy)) if old else None
         notify(f"checking {copy.path}")
         verify_release(copy.path)
@@ -253,11 +369,19 @@ def summarize(result: PublishResult) -> str:
 
 
 def check_publishable(
-    release: Release, *, allow_rules: bool = False, allow_unscreened: bool = False
+    release: Release,
+    *,
+    allow_rules: bool = False,
+    allow_unscreened: bool = False,
+    sealed: bool = False,
 ) -> None:
     """Refuse a release that must not be published, or not without a flag."""
     manifest, place = release.manifest, f"release {str(release.path)!r}"
     refusals = {
+        "holds the sealed samples themselves: name the run, whose release is public, and a private "
+        "repository for these by --sealed-to": bool(
+            not sealed and manifest.sealed and manifest.sealed.private
+        ),
         f"has {manifest.open_reviews} samples that a person has to look at before it is published: "
         f"`echo-hf review {release.path}` shows them": manifest.open_reviews,
         "was built with plain rules or recorded answers, which are for trials: build it with a "

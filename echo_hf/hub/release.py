@@ -32,6 +32,7 @@ from echo_hf.hub.manifest import (
     EVAL_FILE,
     HYDRATION,
     MANIFEST,
+    PROOFS,
     ROWS_PER_BATCH,
     SPLIT,
     STATS,
@@ -45,6 +46,7 @@ from echo_hf.hub.manifest import (
     make_manifest,
     make_stats,
     read_manifest,
+    read_openings,
     read_stats,
 )
 from echo_hf.hub.run_tables import released_models
@@ -65,7 +67,7 @@ from echo_hf.tables import (
     make_wide_table,
 )
 
-NAMES = frozenset({CARD, MANIFEST, STATS, EVAL_FILE, HYDRATION, *CONFIGS})
+NAMES = frozenset({CARD, MANIFEST, STATS, EVAL_FILE, PROOFS, HYDRATION, *CONFIGS})
 
 
 @dataclass(frozen=True, repr=False)
@@ -245,7 +247,8 @@ def verify_release(path: Path, config: str | None = None) -> None:
         raise ReleaseError(unknown("config", config, manifest.configs, place))
     files = manifest.files
     if config is not None:
-        files = [*manifest.configs[config].files, *filter(None, [manifest.card])]
+        beside = filter(None, [manifest.card, manifest.proofs])
+        files = [*manifest.configs[config].files, *beside]
     for entry in files:
         file_place, advice = f"{place}: {entry.path!r}", "write or download the release again"
         if not (folder / entry.path).is_file():
@@ -313,10 +316,11 @@ def write_release(
             "stats": (STATS, make_stats(manifest, facts).model_dump_json(indent=2) + "\n"),
             "benchmark": (EVAL_FILE, render_eval_file(manifest)),
             "card": (CARD, render_card(facts, manifest, models, configs.get("checks"))),
+            "proofs": (PROOFS, "".join(f"{each.model_dump_json()}\n" for each in facts.openings)),
         }
         entries_beside = {}
         for key, (name, text) in texts.items():
-            if text is not None:
+            if text:
                 (partial / name).write_text(text, "utf-8", newline="\n")
                 entries_beside[key] = file_entry(partial, name)
         text_sealed = manifest.model_copy(update=entries_beside).to_text()
@@ -530,6 +534,9 @@ def read_release_facts(release: Release) -> ReleaseFacts:
         left_out=stats.left_out,
         failed=stats.failed,
         columns=manifest.columns,
+        sealed=manifest.sealed,
+        revealed=manifest.revealed,
+        openings=read_openings(release.path, manifest),
         searches=read_searches(release.path / CARD) if manifest.card else {},
         **vars(manifest.statements),
     )

@@ -139,8 +139,12 @@ def write_responses(
     posts: Dataset,
     *,
     restricted: frozenset[str],
+    sealed: frozenset[str] = frozenset(),
 ) -> ResponseCounts:
-    """Write each stored answer once, sorted by key; there may be millions of requests."""
+    """Write each stored answer once, sorted by key; there may be millions of requests.
+
+    Not those about posts of `sealed` samples; where there are any, nor those about unknown posts.
+    """
     table = arrow_rows(posts, ["url", "platform"])
     mask = pc.is_in(table["platform"], pa.array(sorted(restricted), pa.string()))
     restricted_urls = frozenset(table["url"].filter(mask).to_pylist())
@@ -173,6 +177,8 @@ def write_responses(
                 sources = sorted(filter(None, json.loads(urls)))
                 if (not sources and restricted) or any(map(is_restricted, sources)):
                     left_out[LeftOut.MAY_QUOTE] += 1
+                elif (not sources and sealed) or not sealed.isdisjoint(sources):
+                    left_out[LeftOut.SEALED] += 1
                 elif not is_recordable(completion):
                     left_out[LeftOut.UNFIT] += 1
                 else:

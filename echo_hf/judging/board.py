@@ -109,8 +109,9 @@ def show_board(console: Console, path: Path) -> None:
         judge for name in splits if (rates := results.rates(name)) for judge in rates.per_judge
     }
     _show_metrics(console, columns, results.system_models, shown_judges)
-    for split in splits.values():
+    for name, split in splits.items():
         show_failure_rates(console, results, split, tables=1)
+        _show_sealed(console, name, results, split)
     if remaining := _list_rest(notes, unmeasured):
         say(console, f"{remaining}: {SEE_MORE}, or the report", "dim")
 
@@ -272,6 +273,25 @@ def show_failure_rates(
         more = len(keys) - CHECKS_IN_TABLE * len(starts)
         notes += [f"{pluralize(more, 'more check')}: {SEE_MORE}"] if more > 0 else []
         show_table(console, "how often they fail, by questions from complaints", table, notes)
+
+
+def _show_sealed(console: Console, name: str, results: SavedResults, split: SavedSplit) -> None:
+    """Print the board on public, sealed and all samples, and whether systems were trained on it."""
+    public = results.rates(name)
+    if split.sealed and public:
+        table = make_table("system", "public", "sealed", "95 %", "both")
+        for system, rate in public.win_rate.items():
+            sealed, both = (
+                board.win_rate.get(system) for board in (split.sealed.sealed, split.sealed.both)
+            )
+            ends = format_interval(split.sealed.sealed.interval.get(system))
+            cells = (format_rounded(rate), format_rounded(sealed), ends, format_rounded(both))
+            table.add_row(_format_system(system, results.system_models), *cells)
+        title = f"{name}: {split.samples:,} public and {split.sealed.samples:,} sealed samples"
+        show_table(console, title, table)
+    for tested in (split.sealed and split.sealed.contamination, split.dated):
+        if tested:
+            say(console, f"{name}: {tested.summary}", "yellow" if tested.alarm else "dim")
 
 
 def _head_metric(metric: str, figures: Iterable[SavedMetric]) -> str:

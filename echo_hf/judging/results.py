@@ -23,6 +23,7 @@ from echo_hf.config.checks import first_error
 from echo_hf.errors import RunError
 from echo_hf.hub.run_tables import Anchor, ReleasedResults, ResultRow
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap
+from echo_hf.scores.contamination import Contamination
 from echo_hf.scores.human_corrected import HumanCorrected
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement
 from echo_hf.scores.robustness import Bounds, LeaveOneJudgeOut, SelfPreference, Sensitivity
@@ -179,6 +180,20 @@ class SavedFailureRate(FigureModel):
     reason: str | None = None
 
 
+class SavedBoard(FigureModel):
+    win_rate: Mapping[str, float | None]
+    interval: Mapping[str, Interval | None]
+
+
+class SavedSealed(FigureModel):
+    """How systems do on a split's sealed samples, alone and with the public ones."""
+
+    samples: int
+    sealed: SavedBoard
+    both: SavedBoard
+    contamination: Contamination
+
+
 class SavedSplit(FigureModel):
     samples: int
     win_rate: SavedWinRates | None = None
@@ -186,6 +201,14 @@ class SavedSplit(FigureModel):
     pairwise: PairwiseAgreement | None = None
     by_people: SavedHumanCorrected | None = None
     checks: tuple[SavedFailureRate, ...] = ()
+    sealed: SavedSealed | None = None
+    dated: Contamination | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_missing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialize(self)
+        absent = {name for name in ("sealed", "dated") if written[name] is None}
+        return {name: value for name, value in written.items() if name not in absent}
 
 
 class SavedIdentity(FigureModel):

@@ -40,10 +40,12 @@ from echo_hf.judging.results import (
     SavedHumanCorrected,
     SavedIdentity,
     SavedResults,
+    SavedSealed,
     SavedSplit,
     SavedWinRates,
 )
-from echo_hf.judging.trust import Trust, collect_trust_lines
+from echo_hf.judging.sealed import make_sealed_rows, read_sealed_tables, score_dates, score_sealed
+from echo_hf.judging.trust import ContaminationFigure, Trust, collect_trust_lines
 from echo_hf.metrics.base import Metric
 from echo_hf.metrics.result import MetricResult, coverage_of, describe_error
 from echo_hf.metrics.rubric import list_figures
@@ -143,6 +145,9 @@ class SplitScores:
     pairwise: scores.PairwiseAgreement | None = None
     by_people: scores.HumanCorrected | str | None = None
     checks: tuple[SavedFailureRate, ...] = ()
+    sealed: SavedSealed | None = None
+    dated: scores.Contamination | None = None
+    overall: RatingTable | None = None
 
     def describe(self) -> SavedSplit:
         return SavedSplit(
@@ -152,6 +157,8 @@ class SplitScores:
             pairwise=self.pairwise,
             by_people=_describe_people(self.by_people) if self.by_people else None,
             checks=self.checks,
+            sealed=self.sealed,
+            dated=self.dated,
         )
 
 
@@ -177,6 +184,8 @@ class Scores:
             rows += [metric.build_row(split.split, self.protocol) for metric in split.metrics]
             context = self.checks, split.split, self.protocol, split.samples
             rows += make_result_rows(split.checks, *context)
+            if split.sealed:
+                rows += make_sealed_rows(split.sealed, split.split, self.protocol)
         return rows
 
 
@@ -196,10 +205,22 @@ def score(
     anchors = select_anchors(config, benchmark, tables, models)
     checks = run.read_checks()
     scored_run = ScoredRun(config, folder, tables, failed, n_boot, models, checks)
-    splits = tuple(scored_run.score_split(name, anchors.get(name, {})) for name in tables.tasks)
+    sealed_tables = read_sealed_tables(run)
+    splits = list[SplitScores]()
+    for name in tables.tasks:
+        split = scored_run.score_split(name, anchors.get(name, {}))
+        if split.overall is not None:
+            dated = score_dates(config, benchmark, split.overall, name)
+            split = replace(split, dated=dated)
+        if sealed_tables is not None:
+            sealed = score_sealed(tables, sealed_tables, name, config.protocol, n_boot)
+            split = replace(split, sealed=sealed)
+        splits.append(split)
     path = folder.root / RESULTS_FILE
     saved_checks, left_out = save_checks(checks), tables.left_out
-    run_scores = Scores(path, config.protocol, splits, left_out, failed, models, saved_checks)
+    run_scores = Scores(
+        path, config.protocol, tuple(splits), left_out, failed, models, saved_checks
+    )
     trusted = {split.split: split.win_rates.trust for split in splits if split.win_rates}
     compared = {split.split: split.pairwise for split in splits if split.pairwise}
     rounds = {name: audit["rounds"] for name, audit in read_audits(folder.root).items()}
@@ -212,13 +233,22 @@ def score(
         applicability=tables.fits_from,
         systems=models.systems,
         judges=models.judges,
-        trust=tuple(collect_trust_lines(trusted, drifts, compared)),
+        trust=tuple(collect_trust_lines(trusted, drifts, compared, collect_contamination(splits))),
         judge_drift=drifts,
         checks=saved_checks,
         results=tuple(run_scores.results),
         details={split.split: split.describe() for split in splits},
     ).write(path)
     return run_scores
+
+
+def collect_contamination(splits: Iterable[SplitScores]) -> Iterator[ContaminationFigure]:
+    """Yield what was tested of training, by split and measure."""
+    for split in splits:
+        if split.sealed:
+            yield "contamination", split.split, split.sealed.contamination
+        if split.dated:
+            yield "dated_contamination", split.split, split.dated
 
 
 MetricOrReason = tuple[MetricResult | None, str | None]  # or why there is no result
@@ -267,7 +297,8 @@ class ScoredRun:
         labels = tally_labels(tables.labels)
         failures = measure_checks(self.checks, ratings, labels, systems, misfits)
         samples = len(tables.tasks[name])
-        return SplitScores(name, samples, rates, figures, pairwise, by_people, failures)
+        figures_of = name, samples, rates, figures, pairwise, by_people, failures
+        return SplitScores(*figures_of, overall=overall)
 
     def measure(
         self, split: str, chosen: Iterable[type[Metric]], systems: Sequence[str]

@@ -33,6 +33,10 @@ MEANINGS: Mapping[str, str] = {
     "says that these depend on which pairs were rated",
     "coverage": "the share of comparisons that a win rate rests on: where a system left out more "
     "than its neighbor, the two were not held against the same prompts",
+    "contamination": "whether a system leads more on public samples than on sealed ones, which "
+    "nobody could train on; peers that are as hard hit change nothing",
+    "dated_contamination": "whether a system's lead steps down at the day up to which it may have "
+    "been trained, beside a steady trend",
     "gap": "how far the best system is ahead, as a share of the second's win rate: the paper finds "
     "less of it where no image is given",
     "pairwise": "which to trust here, ratings of one output at a time or choices between two, by "
@@ -41,6 +45,7 @@ MEANINGS: Mapping[str, str] = {
     "its older and newer ratings do not compare",
 }
 WAY_NAMES: Mapping[Way, str] = {"pointwise": "ratings", "pairwise": "choices"}
+ContaminationFigure = tuple[str, str, scores.Contamination]  # measure, split, what was tested
 SentenceAndReason = tuple[str, Unscored | None]
 
 
@@ -231,6 +236,7 @@ def collect_trust_lines(
     trust_by_split: Mapping[str, Trust],
     drifts: Mapping[str, Mapping[str, Any]],
     compared: Mapping[str, PairwiseAgreement],
+    trained: Iterable[ContaminationFigure] = (),
 ) -> list[SavedTrustLine]:
     """Collect all trust lines: of each split, of both together, and of judges audited again."""
     lines = [line for split, trust in trust_by_split.items() for line in trust.build_lines(split)]
@@ -243,6 +249,7 @@ def collect_trust_lines(
             shares = zip(map(percent, gaps), BENCHMARKS, strict=True)
             sentence = " beside ".join(f"{share} in {name}" for share, name in shares)
             lines.append(_build_line("gap", None, sentence))
+    lines += [_build_line(name, split, tested.summary) for name, split, tested in trained]
     for judge, drift in drifts.items():
         reason = Unscored.NOTHING_IN_COMMON if drift["difference"] is None else None
         lines.append(_build_line("judge_drift", None, f"{judge} {describe_drift(drift)}", reason))

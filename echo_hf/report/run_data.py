@@ -39,6 +39,7 @@ from echo_hf.judging.results import (
     SavedResults,
     read_figures,
 )
+from echo_hf.judging.ruler import SavedRuler, read_ruler
 from echo_hf.metrics.color_shift import CHANNELS, LEVELS, compute_histograms
 from echo_hf.metrics.image_features import map_in_order
 from echo_hf.report.analysis.result import Analysis, read_analysis
@@ -118,6 +119,7 @@ class RunData:
     unlike_paper: tuple[PaperDifference, ...] = ()
     checks: tuple[Check, ...] = ()  # the newest version of each
     unchecked: tuple[UncheckedGroup, ...] = ()
+    ruler: SavedRuler | None = None
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -175,6 +177,7 @@ def read_run_data(run: EvaluationRun) -> RunData:
         unchecked=tuple(_list_unchecked(run, tuple(checks.values())))
         if isinstance(config, Config)
         else (),
+        ruler=read_ruler(folder.root),
     )
 
 

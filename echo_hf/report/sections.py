@@ -13,6 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from echo_hf.hub.check_changes import CHECK_MEANINGS
+from echo_hf.hub.ruler import LINKS, describe_lead, describe_ruler, rank_systems
 from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_votes, judge_names
 from echo_hf.judging.failure_rates import CAVEAT
 from echo_hf.judging.results import SavedHumanCorrected, SavedMetric, SavedSplit, collect_judges
@@ -34,6 +35,7 @@ from echo_hf.report.run_data import MeanColors, ReportSample, RunData, SavedRati
 from echo_hf.scores.agreement import PROCEDURES, Agreement
 from echo_hf.scores.ranks import TauB
 from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.ruler import Ruler
 from echo_hf.scores.votes import best_first
 from echo_hf.scores.win_rate import BoardRow, WinRate, rank_rows
 from echo_hf.systems.checks import ACTIVE, Check
@@ -53,6 +55,7 @@ def build_sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> 
     bodies = {
         "win-rates": build_board(data),
         "since": build_since(data),
+        "through-time": build_through_time(data),
         "trust": build_trust(data),
         "complaints": build_complaints(data, thumbnails),
         "metrics": build_metrics(data),
@@ -83,6 +86,55 @@ def build_since(data: RunData) -> Markup | None:
         new=[group for group in tasks.groups if PREVIOUS in group.new_to] if tasks else [],
         most_rows=MAX_MOVED,
     )
+
+
+def build_through_time(data: RunData) -> Markup | None:
+    """Show all systems that were ever rated on one scale, by the release that rated them first."""
+    splits = [
+        _describe_scale(split, scale)
+        for split, scale in (data.ruler.splits if data.ruler else {}).items()
+        if any(strength is not None for strength in scale.strength.values())
+    ]
+    if data.ruler is None or not splits:
+        return None
+    at = next(iter(data.ruler.splits.values())).at
+    return render("through_time.html.jinja", splits=splits, at=at)
+
+
+def _describe_scale(split: str, scale: Ruler) -> dict[str, Any]:
+    rows, by_release = [], dict[str, list[dict[str, Any]]]()
+    for place, system in enumerate(rank_systems(scale), 1):
+        how, value = scale.how.get(system), scale.strength[system]
+        row = {
+            "system": system,
+            "place": place,
+            "value": value,
+            "interval": scale.interval.get(system),
+            "first": scale.first[system],
+            "hollow": how == "bridges",
+            "basis": LINKS[how] if how else "nothing",
+            "reason": scale.refused.get(system),
+        }
+        rows.append(row)
+        if value is not None:
+            by_release.setdefault(scale.first[system], []).append(row)
+    columns = [by_release.get(name, []) for name in scale.releases]
+    points = [
+        {**row, "across": (column + (at + 0.5) / len(group)) / len(columns)}
+        for column, group in enumerate(columns)
+        for at, row in enumerate(group)
+    ]
+    ends = [end for point in points for end in (point["value"], *(point["interval"] or ()))]
+    return {
+        "name": split,
+        "rows": rows,
+        "points": points,
+        "releases": scale.releases,
+        "scale": round_scale(ends),
+        "label": f"{titled(split)}: strength by the release that rated a system first",
+        "lead": describe_lead(scale),
+        "sentences": describe_ruler(scale),
+    }
 
 
 def build_board(data: RunData) -> Markup:

@@ -37,6 +37,7 @@ from echo_hf.hub.check_changes import compare_checks
 from echo_hf.hub.publish import list_sentences, publish
 from echo_hf.hub.release import read_config_rows, read_release
 from echo_hf.hub.remote import PullRequest, Remote
+from echo_hf.hub.sealed import SealedSamples
 from echo_hf.pipeline.progress import LOG_FILE, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
@@ -369,6 +370,7 @@ class SyncedRun:
         unfinished.touch()
         skipped = REBUILT_FOLDERS if (self.place / UNFINISHED_FILE).exists() else ()
         fetched = _mirror(self.place, self.folder, skipped)
+        SealedSamples(RunFolder(self.folder)).close_to_others()  # copies have no modes
         unfinished.unlink()
         return f"{fetched:,} files fetched"
 

@@ -2,7 +2,9 @@
 
 from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap, bradley_terry, relative_gap
+from echo_hf.scores.carry_plan import CarryPlan, carry_plan
 from echo_hf.scores.certificate import Certificate, adjust_p_values, certify
+from echo_hf.scores.contamination import Contamination, Untested, contamination, dated_contamination
 from echo_hf.scores.failure_rate import FailureRate, failure_rate, failure_rate_by_people
 from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
 from echo_hf.scores.kemeny import Consensus, kemeny_consensus
@@ -30,6 +32,7 @@ from echo_hf.scores.robustness import (
     self_preference,
     sensitivity,
 )
+from echo_hf.scores.ruler import Bend, Change, Difference, Ruler, Unlinked, ruler
 from echo_hf.scores.sequential import Decisions, decisions
 from echo_hf.scores.tiers import SamplesNeeded, Separation, Tiers, samples_needed, tiers
 from echo_hf.scores.validity import Validity, validity
@@ -37,12 +40,17 @@ from echo_hf.scores.win_rate import WinRate, win_rate
 
 __all__ = [
     "Agreement",
+    "Bend",
     "Board",
     "Bounds",
     "BradleyTerry",
+    "CarryPlan",
     "Certificate",
+    "Change",
     "Consensus",
+    "Contamination",
     "Decisions",
+    "Difference",
     "FailureRate",
     "Friedman",
     "Gap",
@@ -53,19 +61,25 @@ __all__ = [
     "PairTest",
     "PairwiseAgreement",
     "Preference",
+    "Ruler",
     "SamplesNeeded",
     "SelfPreference",
     "Sensitivity",
     "Separation",
     "TauB",
     "Tiers",
+    "Unlinked",
+    "Untested",
     "Validity",
     "WinRate",
     "adjust_p_values",
     "agreement",
     "bounds",
     "bradley_terry",
+    "carry_plan",
     "certify",
+    "contamination",
+    "dated_contamination",
     "decisions",
     "dunn",
     "failure_rate",
@@ -78,6 +92,7 @@ __all__ = [
     "non_inferiority",
     "pairwise_agreement",
     "relative_gap",
+    "ruler",
     "samples_needed",
     "self_preference",
     "sensitivity",

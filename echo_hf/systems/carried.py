@@ -17,6 +17,7 @@ from datasets import Dataset
 from pydantic import ValidationError
 
 from echo_hf._infra.atomic import lock_file, replace_file, write_json
+from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.collect.takedown import (
     ORIGINS_FILE,
@@ -321,7 +322,7 @@ def drop_carried_samples(folder: RunFolder, samples: Collection[str]) -> set[str
 
 
 def _drop_rows(path: Path, samples: Collection[str]) -> None:
-    table = pq.read_table(path)
+    table = read_parquet(path)
     names = table["sample_id" if "sample_id" in table.column_names else "id"]
     about = pc.is_in(names, pa.array(sorted(samples), pa.string()))
     with replace_file(path) as partial:

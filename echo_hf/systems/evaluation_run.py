@@ -12,10 +12,12 @@ from typing import TypeAlias, Union
 from weakref import finalize
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
 from echo_hf.config.rubrics import OVERALL
 from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
+from echo_hf.hub.sealed import SEALED_FOLDER, SealedSamples
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.scores.votes import PROTOCOLS
@@ -80,6 +82,7 @@ class EvaluationRun:
         self.notices, self.rubrics = notices, rubrics
         self._tables: tuple[FileStates, RunTables] | None = None
         self._parts: tuple[Path, tuple[EvaluationRun, ...]] | None = None
+        self._sealed: EvaluationRun | None = None
         self._origin: EvaluationRun | None = None  # keeps its folder aside
 
     @classmethod
@@ -116,7 +119,7 @@ class EvaluationRun:
         _ = run.benchmark  # is shared
         other = copy.copy(run)
         other.config, other._origin = run.config.model_copy(update={"protocol": protocol}), run
-        other._parts = None
+        other._parts = other._sealed = None
         return other
 
     @cached_property
@@ -164,8 +167,35 @@ class EvaluationRun:
         """The runs beside this one, over samples in folders of their own.
 
         They are the older releases that the config carries along, whose samples are drawn here
-        when they are first asked for.
+        when they are first asked for, and the sealed samples.
         """
+        return (*self._carried_parts, *filter(None, [self.sealed]))
+
+    @property
+    def sealed(self) -> EvaluationRun | None:
+        """The run over the sealed samples, which shares nothing with this one; null without any."""
+        sealed = SealedSamples(self.folder)
+        if self.part or not sealed.has_release:
+            return None
+        if self._sealed is None:
+            self._sealed = EvaluationRun(
+                self.config, sealed.folder, part=SEALED_FOLDER, rubrics=(OVERALL,)
+            )
+        return self._sealed
+
+    def read_revealed(self, tasks: BenchmarkTasks) -> pa.Table | None:
+        """Read what was drawn of samples while they were sealed, and take over its images."""
+        place = SealedSamples(self.folder).folder
+        if self.part or (outputs := read_table(place.root, OUTPUTS)) is None:
+            return None
+        ids = pa.array([task.sample_id for task in tasks.tasks], pa.string())
+        outputs = outputs.filter(pc.is_in(outputs["sample_id"], ids))
+        for digest in outputs["image"].drop_null().to_pylist():
+            self.folder.images.take(place.images, digest)
+        return outputs
+
+    @property
+    def _carried_parts(self) -> tuple[EvaluationRun, ...]:
         if self.part or not self.config.carry:
             return ()
         place = self.place

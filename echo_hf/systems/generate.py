@@ -109,7 +109,10 @@ def generate_outputs(
         groups = list[list[SystemRun]]()
         for settings, system in chosen:
             try:
-                group = [SystemRun(settings, system, folder, tasks.tasks, retry=again)]
+                revealed = None if dry_run else run.read_revealed(tasks)
+                group = [
+                    SystemRun(settings, system, folder, tasks.tasks, retry=again, kept=revealed)
+                ]
                 for part, others in beside:
                     kept = read_kept(part.folder.root)
                     options: dict[str, Any] = {"retry": again, "main": group[0], "kept": kept}

@@ -476,7 +476,8 @@ class SystemRun:
 
     def _report_entry(self, entry: JournalEntry) -> None:
         values = (self.config.name, entry.sample_id, entry.outcome, entry.code, entry.text)
-        logger.debug("system %s: %s: %s, %s: %s", *values)
+        if not self.part:  # the log says nothing of a sealed sample
+            logger.debug("system %s: %s: %s, %s: %s", *values)
         self.stats.entries.append(entry)
         self.watch.report_progress(self.plan.label, len(self.stats.entries), self.stats)
 

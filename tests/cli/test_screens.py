@@ -79,6 +79,8 @@ SCREENS = {  # run one after the other in one folder
     "score": "score quickstart-eval.yaml",
     "score-without-judge": "score pictures/comparison.yaml",
     "compare": "compare quickstart-eval.yaml warm cold",
+    "ruler": "ruler quickstart-eval.yaml",
+    "ruler-plan": "ruler quickstart-eval.yaml --plan 0.1",
     "agree": "agree quickstart-eval.yaml --human ranks.csv",
     "analyze": "analyze runs/quickstart",
     "report": "report quickstart-eval.yaml",

@@ -16,11 +16,11 @@ from datasets import Image as ImageFeature
 from PIL import Image
 
 import echo_hf
-from echo_hf.errors import EchoError, MissingExtraError, ScoreError
+from echo_hf.errors import EchoError, MissingExtraError, ScoreError, TableError
 from echo_hf.hub.evaluate_metric import list_configs, store_image, to_plain_values
 from echo_hf.images.loader import ImageNotice, load_image
 from echo_hf.metrics import color_shift, registered, text_rendering
-from echo_hf.scores import human_corrected, win_rate
+from echo_hf.scores import human_corrected, ruler, win_rate
 from tests.images_for_tests import encoded, rgb_profile
 from tests.metrics.images_for_metrics import INPUTS as PUBLISHED_INPUTS
 from tests.metrics.images_for_metrics import PUBLISHED, noise
@@ -292,6 +292,25 @@ def test_people_correct_the_rates_of_judges(load_measure: Load) -> None:
     assert loaded.compute(predictions=rows)["win_rate"] == found["win_rate"]
     with pytest.raises(ScoreError, match=r"^human_corrected: missing a required argument: 'human'"):
         metric.compute(predictions=rows)
+
+
+@pytest.mark.parametrize("is_carried", [True, False])
+def test_the_ruler_takes_rows_of_releases(load_measure: Load, is_carried: bool) -> None:
+    """A column of nulls alone is none: a sample of both releases is the older one's then."""
+    rows = [
+        {"sample_id": f"{at}", "system": system, "judge": "jay", "rating": (at * 7 + place) % 5}
+        | {"release": release}
+        | ({"carried_from": "1" if release == "2" else None} if is_carried else {})
+        for at in range(20)
+        for release, systems in (("1", ["ash"]), ("2", ["ash", "birch"]))
+        for place, system in enumerate(systems)
+    ]
+    found = load_measure("ruler").compute(predictions=rows)
+    assert found == to_plain_values(ruler(rows))
+    assert sorted(list_configs()["ruler"].gives.split(", ")) == sorted(found)
+    assert found["differences"]["ash"]["birch"]["how"] == "common"
+    with pytest.raises(TableError, match="no column 'release'"):
+        load_measure("ruler").compute(predictions=RATINGS)
 
 
 def test_measures_combine(load_measure: Load) -> None:

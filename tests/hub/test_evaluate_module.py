@@ -28,7 +28,7 @@ from echo_hf.metrics import registered
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = Path(echo_hf.evaluate_module()).parent
-OF_RATINGS = {"win_rate", "human_corrected", "text_rendering"}
+OF_RATINGS = {"win_rate", "human_corrected", "ruler", "text_rendering"}
 RATING = {
     **{name: Value("string") for name in ("sample_id", "system", "judge")},
     "rating": Value("float64"),
@@ -96,7 +96,9 @@ def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None
     needs = registered()[name].needs if name in registered() else ("ratings",)
     of_words = {**PAIR, "references": Value("string")} if "prompts" in needs else PAIR
     of_images = of_words if len(needs) > 1 else {"predictions": PAIR["predictions"]}
-    assert metric.features == ({"predictions": RATING} if name in OF_RATINGS else of_images)
+    releases = dict.fromkeys(("release", "carried_from"), Value("string"))
+    rating = {**RATING, **(releases if name == "ruler" else {})}
+    assert metric.features == ({"predictions": rating} if name in OF_RATINGS else of_images)
     for said in (metric.inputs_description, metric.compute.__doc__, metric.add_batch.__doc__):
         part = "scores" if name in echo_hf.scores.__all__ else "metrics"
         assert f"echo_hf.{part}.{name}" in said

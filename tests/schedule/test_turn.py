@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from tests.complaints_corpus import DrawnEyes, draw, write_config, write_posts
 from tests.errors_for_tests import said_by
 from tests.local_hub import LocalHub
 from tests.schedule.conftest import NAME, REPO, SCHEDULE, Take, change
+from tests.sealed_for_tests import holding, released, words_of
 
 
 def posted(config: Path, words: str) -> None:
@@ -138,6 +140,33 @@ def test_another_machine_goes_on_where_the_last_one_ended(
     assert done.steps["fetch"].endswith("files fetched")
     assert done.steps["update"].startswith("0 calls made, 0 answers")
     assert hub.repositories[REPO].open_pulls == {1: f"Publish {NAME}"}
+
+
+def test_sealed_samples_go_from_turn_to_turn_and_into_no_proposal(
+    hub: LocalHub, take: Take, config: Path, tmp_path: Path
+) -> None:
+    change(config, splits={"sealed": 0.5})
+    state = tmp_path / "mount"
+    state.mkdir()
+    take(runs=tmp_path / "one", state=state)
+    first = tmp_path / "one" / NAME / "sealed"
+    sealed = released(first / "release")
+    assert sealed
+    take(runs=tmp_path / "other", state=state)
+    place = tmp_path / "other" / NAME / "sealed"
+    assert released(place / "release").keys() == sealed.keys()
+    for name in ("key", "drawn.json"):
+        assert (place / name).read_bytes() == (first / name).read_bytes()
+        assert stat.S_IMODE((place / name).stat().st_mode) == 0o600
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    request = hub.repositories[REPO].pulls[1]
+    proposal = tmp_path / "proposal"
+    hub.api().snapshot_download(REPO, repo_type="dataset", revision="refs/pr/1", local_dir=proposal)
+    (proposal / "words.txt").write_text("\n".join([request.title, *request.said]), "utf-8")
+    assert read_release(proposal).manifest.sealed
+    words = {word for row in sealed.values() for word in words_of(row)}
+    assert holding(words, state)
+    assert holding(words, proposal) == set()
 
 
 @pytest.mark.parametrize(

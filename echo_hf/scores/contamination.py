@@ -1,0 +1,358 @@
+"""Whether a system does better on samples that it may have been trained on (sealed samples)."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from echo_hf._infra.bootstrap import LEVEL, Bools, Floats, Interval, generator
+from echo_hf._infra.summary import SummaryMixin
+from echo_hf.errors import ScoreError
+from echo_hf.reasons import Reason
+from echo_hf.scores import votes
+from echo_hf.scores.estimate import compute_t_quantile
+from echo_hf.scores.tiers import adjust_holm, compute_smallest_p
+
+MIN_SEALED = 50  # fewer find 10 points of one system in less than .79 of the cases
+GAINS = (0.03, 0.05, 0.10)  # of win rate, for which the power is computed
+POWER_DRAWS = 200
+ALPHA = 0.05
+
+
+class Untested(Reason):
+    """Why nothing is known of whether a system was trained on the samples."""
+
+    FEW_SEALED = "few_sealed", "fewer than 50 sealed samples would show no gain below 10 points"
+    FEW_PUBLIC = "few_public", "fewer than 50 public samples are compared with the sealed ones"
+    FEW_DATED = "few_dated", "fewer than 50 samples are dated before, or after"
+    NO_PEERS = "no_peers", "no other system was rated on the same samples"
+
+
+@dataclass(frozen=True)
+class Contamination(SummaryMixin):
+    """How far systems lead on samples that they may have seen, less their lead on the others.
+
+    The lead on a sample is the share of points that a system wins there from the others, so that
+    samples that are harder for all systems change nothing.
+
+    Attributes:
+        lead: Difference of the two mean shares by system, above 0 where it does better on samples
+            that it may have seen; null where `reasons` says why.
+        interval: Its ends at `confidence`.
+        p: One-sided p-value by system, of exchanging which samples are sealed; or of a step at the
+            date beside a straight trend.
+        adjusted: The same over all systems together: the largest studentized lead of each exchange
+            (Westfall and Young); by Holm for dates.
+        alarm: The systems whose adjusted p-value is at most .05.
+        power: By gain in win rate: how often the test would see it in one system that is tested
+            alone, and in one of as many as there are here.
+        reasons: Why a system is not tested.
+        counts: How many samples each system was compared on, maybe seen and not seen.
+        definition: Every parameter.
+    """
+
+    lead: Mapping[str, float | None]
+    interval: Mapping[str, Interval | None]
+    p: Mapping[str, float | None]
+    adjusted: Mapping[str, float | None]
+    alarm: tuple[str, ...]
+    power: Mapping[str, tuple[float, float]]
+    reasons: Mapping[str, Untested]
+    counts: Mapping[str, tuple[int, int]]
+    definition: Mapping[str, Any]
+
+    @property
+    def summary(self) -> str:
+        """A sentence of the alarm, or that there is none, and how much it would have seen."""
+        powers = ", ".join(
+            f"{float(gain) * 100:.0f} points of one system in {alone:.0%} of cases, of one of "
+            f"{len(self.lead)} in {together:.0%}"
+            for gain, (alone, together) in self.power.items()
+        )
+        could_see = f"it would see {powers}" if powers else "nothing says what it would see"
+        if self.alarm:
+            leads = ", ".join(
+                f"{name} by {100 * (self.lead[name] or 0):.0f} points" for name in self.alarm
+            )
+            return f"leads more on samples that it may have seen: {leads}; {could_see}"
+        if all(p is None for p in self.p.values()):
+            why = "; ".join(dict.fromkeys(reason.meaning for reason in self.reasons.values()))
+            return f"not tested: {why}; {could_see}"
+        return f"no sign of training on these samples; {could_see}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as a dict that JSON can hold."""
+        return dict(vars(self))
+
+
+def contamination(
+    ratings: Any,
+    *,
+    sealed: Collection[str],
+    n_resamples: int = 999,
+    seed: int = 0,
+    **selection: Any,
+) -> Contamination:
+    """Test whether a system leads more on public samples than on sealed ones, drawn at random.
+
+    Args:
+        ratings: As for `win_rate`, of public and sealed samples together.
+        sealed: The ids of the samples that nobody outside could see. They have to be a random part
+            of all: then exchanging labels is an exact test.
+        n_resamples: How many exchanges are drawn, from 19.
+        seed: Seed of the exchanges.
+        selection: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
+
+    Returns:
+        Leads in shares of points from -1 to 1, and what the test could have seen. With fewer than
+        50 sealed samples there is the power alone.
+
+    Raises:
+        ScoreError: As for `win_rate`; or no exchange could be significant.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> rows = [
+        ...     {"sample_id": f"{n}", "system": system, "judge": "j",
+        ...      "rating": float(rng.integers(1, 9)) + 4 * (system == "a" and n < 200)}
+        ...     for n in range(260) for system in "abc"
+        ... ]
+        >>> tested = contamination(rows, sealed={f"{n}" for n in range(200, 260)})
+        >>> tested.alarm, round(tested.lead["a"], 2)
+        (('a',), 0.42)
+    """
+    smallest = compute_smallest_p(n_resamples)
+    if smallest > ALPHA:
+        raise ScoreError(f"n_resamples is {n_resamples!r}: expected 19 or more, such as 999")
+    compared = votes.count_votes(ratings, **selection)
+    table = compared.table
+    shares = compared.compute_shares(compared.verdicts).T  # [sample, system]
+    names = {*sealed}
+    public = np.array([sample not in names for sample in table.samples], bool)
+    counts = _count(shares, public, table.systems)
+    reasons = dict[str, Untested]()
+    for system, (seen, unseen) in counts.items():
+        if len(table.systems) < 2 or not seen + unseen:
+            reasons[system] = Untested.NO_PEERS
+        elif unseen < MIN_SEALED:
+            reasons[system] = Untested.FEW_SEALED
+        elif seen < MIN_SEALED:
+            reasons[system] = Untested.FEW_PUBLIC
+    rng = generator(seed)
+    usable = np.array([name not in reasons for name in table.systems], bool)
+    has_both = [min(pair) > 1 for pair in counts.values()]
+    power = dict[str, tuple[float, float]]()
+    if any(has_both):
+        power = _compute_power(shares[:, has_both], public, rng)
+    lead, interval = _lead(shares, public)
+    p, adjusted = np.full((2, len(table.systems)), np.nan)
+    if usable.any():
+        p[usable], adjusted[usable] = _exchange(shares[:, usable], public, rng, n_resamples)
+    definition = compared.definition(
+        "contamination",
+        outcome="share of the points of a sample that a system wins from the others",
+        test="exchange of labels, one-sided, largest studentized lead over systems",
+        n_resamples=n_resamples,
+        seed=seed,
+        least_sealed=MIN_SEALED,
+        public=int(public.sum()),
+        sealed=int((~public).sum()),
+    )
+    return _build(table.systems, lead, interval, p, adjusted, power, reasons, counts, definition)
+
+
+def dated_contamination(
+    ratings: Any,
+    dates: Mapping[str, datetime.date],
+    trained: Mapping[str, datetime.date],
+    **selection: Any,
+) -> Contamination:
+    """Test whether a system's lead steps down at the last date of what it was trained on.
+
+    A straight trend over time is fitted beside the step: people's wishes drift, and without it
+    every drift would be taken for training.
+
+    Args:
+        ratings: As for `win_rate`.
+        dates: The day of each sample; samples without one are left out.
+        trained: The last day of what each system may have been trained on; the others are peers.
+        selection: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
+
+    Returns:
+        Steps in shares of points; with fewer than 50 samples on either side none.
+
+    Raises:
+        ScoreError: As for `win_rate`.
+    """
+    from scipy.special import stdtr  # scipy.stats takes longer to import than all of this
+
+    compared = votes.count_votes(ratings, **selection)
+    table = compared.table
+    shares = compared.compute_shares(compared.verdicts)  # [system, sample]
+    days = np.array(
+        [dates[name].toordinal() if name in dates else np.nan for name in table.samples]
+    )
+    systems = [name for name in table.systems if name in trained]
+    lead, interval, p = [], [], []
+    counts, reasons = dict[str, tuple[int, int]](), dict[str, Untested]()
+    for system in systems:
+        values = shares[table.systems.index(system)]
+        known = ~np.isnan(values) & ~np.isnan(days)
+        since = days[known] - trained[system].toordinal()
+        before = since <= 0
+        counts[system] = int(before.sum()), int((~before).sum())
+        if min(counts[system]) < MIN_SEALED:
+            reasons[system] = Untested.FEW_DATED
+            step, error = np.nan, np.nan
+        else:
+            design = np.column_stack([np.ones(len(since)), before, since / np.ptp(since)])
+            step, error = _fit_step(design, values[known])
+        freedom = max(sum(counts[system]) - 3, 1)
+        lead.append(step)
+        half = float(compute_t_quantile(freedom, LEVEL)) * error
+        interval.append(None if np.isnan(error) else (float(step - half), float(step + half)))
+        p.append(1 - stdtr(freedom, step / error) if error > 0 else np.nan)
+    adjusted = _adjust_holm(np.array(p))
+    definition = compared.definition(
+        "dated_contamination",
+        outcome="share of the points of a sample that a system wins from the others",
+        test="step at the date beside a straight trend, HC3 errors, one-sided, Holm over systems",
+        trained={name: trained[name].isoformat() for name in systems},
+    )
+    steps, p_values = np.array(lead), np.array(p)
+    return _build(systems, steps, interval, p_values, adjusted, {}, reasons, counts, definition)
+
+
+def _count(shares: Floats, public: Bools, systems: Collection[str]) -> dict[str, tuple[int, int]]:
+    known = ~np.isnan(shares)
+    return {
+        name: (int(known[public, at].sum()), int(known[~public, at].sum()))
+        for at, name in enumerate(systems)
+    }
+
+
+def _studentize(shares: Floats, labels: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return lead, its variance and degrees of freedom for each labelling [draw, system]."""
+    known, values = (~np.isnan(shares)).astype(float), np.nan_to_num(shares)
+    parts = []
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for weights in (labels, 1 - labels):
+            count = weights @ known
+            mean = weights @ values / count
+            squares = np.maximum(weights @ values**2 - count * mean**2, 0)
+            parts.append((mean, squares / (count - 1) / count, count))
+        (seen, seen_variance, n), (unseen, unseen_variance, m) = parts
+        variance = seen_variance + unseen_variance
+        freedom = variance**2 / (seen_variance**2 / (n - 1) + unseen_variance**2 / (m - 1))
+    return seen - unseen, variance, freedom
+
+
+def _lead(shares: Floats, public: Bools) -> tuple[Floats, list[Interval | None]]:
+    """Return each system's lead and its interval by Welch."""
+    lead, variance, freedom = (part[0] for part in _studentize(shares, public[None].astype(float)))
+    intervals = list[Interval | None]()
+    for value, spread, df in zip(lead, variance, freedom, strict=True):
+        if not np.isfinite(spread) or not spread:
+            intervals.append(None)
+            continue
+        half = float(compute_t_quantile(df, LEVEL)) * spread**0.5
+        intervals.append((float(value - half), float(value + half)))
+    return lead, intervals
+
+
+def _exchange(
+    shares: Floats, public: Bools, rng: np.random.Generator, draws: int
+) -> tuple[Floats, Floats]:
+    """Return one-sided p-values alone and over all systems, by exchanging labels of samples."""
+    labels = np.vstack([public, rng.permuted(np.tile(public, (draws, 1)), axis=1)]).astype(float)
+    lead, variance, _ = _studentize(shares, labels)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.nan_to_num(lead / np.sqrt(variance), nan=0.0)
+    largest = t.max(axis=1)
+    # What is equal but for its last digit counts as equal.
+    return (t >= t[0] - 1e-9).mean(axis=0), (largest[:, None] >= t[0] - 1e-9).mean(axis=0)
+
+
+def _compute_power(
+    shares: Floats, public: Bools, rng: np.random.Generator
+) -> dict[str, tuple[float, float]]:
+    """Compute how often gains would be seen, by planting them in this board's own samples.
+
+    Samples are drawn again, labelled at random, so that what is there already does not count; some
+    public samples of one system become wins over all. Critical values are those of exchanges.
+    """
+    samples, systems = shares.shape
+    labels = rng.permuted(np.tile(public, (POWER_DRAWS, 1)), axis=1).astype(float)
+    null, variance, _ = _studentize(shares, labels)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.nan_to_num(null / np.sqrt(variance))
+    alone, together = np.quantile(t, 1 - ALPHA), np.quantile(t.max(axis=1), 1 - ALPHA)
+    power = dict[str, tuple[float, float]]()
+    for gain in GAINS:
+        hits = np.zeros((POWER_DRAWS, 2))
+        for draw in range(POWER_DRAWS):
+            at = draw % systems
+            values = shares[rng.integers(0, samples, samples), at]
+            room = 1 - np.nanmean(values)
+            is_won = public & (rng.random(samples) < gain / max(room, gain))
+            values = np.where(is_won & ~np.isnan(values), 1.0, values)
+            lead, spread, _ = _studentize(values[:, None], public[None].astype(float))
+            value = lead[0, 0] / np.sqrt(spread[0, 0]) if spread[0, 0] > 0 else 0.0
+            hits[draw] = value > alone, value > together
+        power[f"{gain:g}"] = float(hits[:, 0].mean()), float(hits[:, 1].mean())
+    return power
+
+
+def _fit_step(design: Floats, values: Floats) -> tuple[float, float]:
+    """Return the step and its HC3 error; NaN where samples cannot tell it from the trend."""
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        return np.nan, np.nan
+    inverse = np.linalg.inv(design.T @ design)
+    fitted = inverse @ design.T @ values
+    residuals = values - design @ fitted
+    leverage = np.einsum("ij,jk,ik->i", design, inverse, design)
+    weights = (residuals / np.maximum(1 - leverage, 1e-9)) ** 2
+    covariance = inverse @ (design.T * weights) @ design @ inverse
+    return float(fitted[1]), float(np.sqrt(max(covariance[1, 1], 0.0)))
+
+
+def _adjust_holm(p: Floats) -> Floats:
+    adjusted, known = np.full(p.shape, np.nan), ~np.isnan(p)
+    if known.any():
+        adjusted[known] = adjust_holm(p[known])
+    return adjusted
+
+
+def _build(
+    systems: Collection[str],
+    lead: Floats,
+    interval: list[Interval | None],
+    p: Floats,
+    adjusted: Floats,
+    power: Mapping[str, tuple[float, float]],
+    reasons: Mapping[str, Untested],
+    counts: Mapping[str, tuple[int, int]],
+    definition: Mapping[str, Any],
+) -> Contamination:
+    """Build the result; of a system that is not tested no figure is shown."""
+    is_tested = [name not in reasons for name in systems]
+    shown = np.where(is_tested, np.vstack([lead, p, adjusted]), np.nan)
+    leads, p_values, adjusted_p = (votes.label(list(systems), row) for row in shown)
+    return Contamination(
+        leads,
+        {
+            name: ends if tested else None
+            for name, ends, tested in zip(systems, interval, is_tested, strict=True)
+        },
+        p_values,
+        adjusted_p,
+        tuple(name for name, value in adjusted_p.items() if value is not None and value <= ALPHA),
+        power,
+        reasons,
+        counts,
+        definition,
+    )

@@ -1,0 +1,173 @@
+"""Systems and judges see sealed samples; nothing that is passed on does."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from echo_hf.builder.build import build
+from echo_hf.builder.takedown import forget
+from echo_hf.config.evaluation import JudgeConfig
+from echo_hf.engines.base import Request
+from echo_hf.hub.release import read_release
+from echo_hf.hub.sealed import SealedSamples
+from echo_hf.judging.complaints import read_complaints
+from echo_hf.report.evaluation import evaluate_systems
+from echo_hf.report.export import export
+from echo_hf.systems.base import GenerationResult, Task
+from echo_hf.systems.evaluation_run import EvaluationRun
+from echo_hf.systems.generate import generate
+from echo_hf.tables import Outcome
+from tests.judging.judges_for_tests import ScriptedJudge, judge_of, prompt_of
+from tests.recorded_as_model import RecordedAsModel
+from tests.sealed_for_tests import (
+    PRIVATE,
+    built,
+    holding,
+    released,
+    run_of,
+    sealed_rows,
+    set_key,
+    words_of,
+)
+from tests.systems.runs_for_tests import Acting, known, png, system
+
+FILES = ("outputs", "ratings")
+
+
+def telling(task: Task) -> GenerationResult:
+    """A system that repeats what it was asked, wherever it can."""
+    words = {"text": task.prompt, "revised_prompt": task.prompt, "code": task.sample_id}
+    return GenerationResult(Outcome.OK, png(task.prompt), cost_usd=0.5, **words)
+
+
+def open_run(folder: Path) -> EvaluationRun:
+    run = EvaluationRun.from_config(folder / "config.yaml", folder / "runs")
+    judges = (JudgeConfig.model_validate(judge_of()),)
+    systems = (system("mine"), system("yours"))
+    return EvaluationRun(
+        run.config.model_copy(update={"judges": judges, "systems": systems}), run.folder
+    )
+
+
+@pytest.fixture(scope="module")
+def built_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("built")
+    set_key(folder)
+    built(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(built_once: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(built_once, tmp_path / "lab"))
+
+
+@pytest.fixture
+def judge() -> ScriptedJudge:
+    def says(request: Request) -> str:
+        return f"{prompt_of(request)}: that is it. Rating: [[7]]"
+
+    return ScriptedJudge(says).use()
+
+
+@pytest.fixture
+def acting() -> Iterator[dict[str, Acting]]:
+    systems = {name: Acting(telling, more={"name": name}) for name in ("mine", "yours")}
+    with ExitStack() as stack:
+        stack.enter_context(known(**systems))
+        yield systems
+
+
+def read(folder: Path, name: str) -> list[dict[str, Any]]:
+    return list(pq.read_table(folder / f"{name}.parquet").to_pylist())
+
+
+def test_what_is_drawn_and_rated_of_them_stays_with_them(
+    folder: Path, acting: dict[str, Acting], judge: ScriptedJudge, caplog: pytest.LogCaptureFixture
+) -> None:
+    run, sealed, public = run_of(folder), sealed_rows(folder), released(run_of(folder) / "release")
+    benchmark = {row["id"] for row in public.values() if row["quality"] == "Benchmark"}
+    with caplog.at_level(logging.DEBUG):
+        evaluate_systems(open_run(folder))
+    assert sealed.keys() <= {*acting["mine"].asked} <= sealed.keys() | benchmark
+    for name in FILES:
+        assert {row["sample_id"] for row in read(run / "sealed", name)} == sealed.keys()
+        assert {row["sample_id"] for row in read(run, name)}.isdisjoint(sealed)
+    build(folder / "config.yaml", runs=folder / "runs", with_responses=True)
+    for form in ("csv", "lmms-eval"):
+        export(open_run(folder), folder / "exported" / form, to=form)
+    words = {word for row in sealed.values() for word in words_of(row)}
+    words |= {png(row["prompt"]) for row in sealed.values()}
+    assert holding(words, run / "sealed" / "outputs.parquet")
+    beside = [path for path in run.iterdir() if path.name not in {*PRIVATE, "release"}]
+    names = {path.name for path in beside}
+    assert names >= {"report", "results.json", "outputs.parquet", "ratings.parquet", "outputs"}
+    assert holding(words, run / "release", *beside, folder / "exported") == set()
+    logged = caplog.text + "".join(map(str, (record.__dict__ for record in caplog.records)))
+    assert not any(name in logged for name in sealed)
+    # The images and answers of both parts lie apart.
+    stored = {path.name for path in (run / "pictures").glob("*/*")}
+    drawn = {row["image"] for row in read(run / "sealed", "outputs")}
+    own = {row["image"] for row in read(run, "outputs")}
+    assert (drawn - own).isdisjoint(stored)
+    private = read_release(run / "sealed" / "release").manifest.configs
+    assert {name: private[name].rows for name in FILES} == dict.fromkeys(FILES, 2 * len(sealed))
+
+
+def test_complaints_and_their_evidence_are_of_public_samples(folder: Path) -> None:
+    run = open_run(folder)
+    told = read_complaints(run.benchmark, run.folder)
+    assert told.samples
+    assert {sample.sample_id for sample in told.samples}.isdisjoint(sealed_rows(folder))
+
+
+def test_their_cost_is_planned_apart(
+    folder: Path, acting: dict[str, Acting], judge: ScriptedJudge
+) -> None:
+    plans = generate(open_run(folder), dry_run=True).plans
+    todo = {(plan.system, plan.part): len(plan.todo) for plan in plans}
+    count = len(sealed_rows(folder))
+    assert {key: todo[key] for key in todo if key[1]} == {
+        ("mine", "sealed"): count,
+        ("yours", "sealed"): count,
+    }
+
+
+def test_nobody_is_asked_again_for_what_was_revealed(
+    folder: Path, acting: dict[str, Acting], judge: ScriptedJudge
+) -> None:
+    run, sealed = run_of(folder), sealed_rows(folder)
+    evaluate_systems(open_run(folder))
+    asked = len(acting["mine"].asked), len(judge.asked)
+    manifest = read_release(run / "release").manifest
+    assert manifest.sealed
+    SealedSamples(open_run(folder).folder).reveal("v1", manifest.sealed.root)
+    evaluate_systems(open_run(folder))
+    assert (len(acting["mine"].asked), len(judge.asked)) == asked
+    for name in FILES:
+        assert {row["sample_id"] for row in read(run, name)} >= sealed.keys()
+    assert open_run(folder).sealed is None
+
+
+def test_a_forgotten_post_takes_outputs_and_ratings_of_its_sealed_sample_along(
+    folder: Path, acting: dict[str, Acting], judge: ScriptedJudge
+) -> None:
+    run, sealed = run_of(folder), sealed_rows(folder)
+    evaluate_systems(open_run(folder))
+    name, row = next(iter(sealed.items()))
+    removal = forget(row["post_urls"][:1], folder / "config.yaml", runs=folder / "runs")
+    assert name in removal.samples
+    assert holding({name.encode(), png(row["prompt"])}, run) == set()
+    RecordedAsModel().use()
+    build(folder / "config.yaml", runs=folder / "runs")
+    assert {row["sample_id"] for row in read(run / "sealed", "outputs")} == (
+        sealed.keys() - {*removal.samples}
+    )
