@@ -52,7 +52,6 @@ OWN_TABLES = {
     "builder/build.py": "stages of the run",
     "builder/review.py": "stages of the run",
     "builder/update.py": "stages of the run",
-    "hub/sealed.py": "stages and releases of the run",
     "collect/takedown.py": "origins of the run",
     "judging/complaints.py": "threads of the run",
     "curate/personal_data.py": "stages of the run",
