@@ -33,7 +33,7 @@ class Untested(Reason):
     NO_PEERS = "no_peers", "no other system was rated on the same samples"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Contamination(SummaryMixin):
     """How far systems lead on samples that they may have seen, less their lead on the others.
 

@@ -22,7 +22,8 @@ from echo_hf.report.analysis.result import Analysis
 
 HOSTILE = "<script>alert(1)</script>\n& <b>"
 NO_RESULT = (
-    *("ColorShift", "InputCache", "Unmeasured"),  # arguments, and a reason
+    *("ColorShift", "InputCache", "Unmeasured", "Unlinked", "Untested"),  # arguments, reasons
+    *("Bend", "Change", "Difference"),  # tuples, parts of a result
     *(
         "Config",
         "EchoError",
