@@ -436,9 +436,9 @@ class BuildRun:
             beside = (config.file.parent if config.file else Path()) / carried.release
             reference = str(beside) if beside.exists() else carried.release
             origin = Benchmark(reference, cache=self.folder.cache)
-            for split in BENCHMARKS:
-                if split in origin.read_manifest().configs:
-                    yield from arrow_rows(origin.load(split), ["id"])["id"].to_pylist()
+            for name in RELEASE_CONFIGS:
+                if name in origin.read_manifest().configs:
+                    yield from arrow_rows(origin.load(name), ["id"])["id"].to_pylist()
 
     def _write_responses(
         self, results: Sequence[StageResult], sealed_urls: frozenset[str]

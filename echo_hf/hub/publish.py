@@ -18,6 +18,7 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from pydantic import TypeAdapter, ValidationError
 
+from echo_hf._infra.atomic import find_complete
 from echo_hf._infra.console import Notify
 from echo_hf._infra.text import escape_markdown, format_table
 from echo_hf.curate.decisions import DECISIONS_FILE, read_decisions
@@ -171,7 +172,8 @@ def _publish_sealed(
 def _find_sealed(release: Release) -> SealedSamples:
     """Find what a run keeps sealed, in whose folder its release lies."""
     run = SealedSamples(RunFolder(release.path.parent))
-    if release.path.name != run.run.release.name or run.read_record() is None:
+    is_own = find_complete(run.run.release).resolve() == release.path.resolve()
+    if not is_own or run.read_record() is None:
         raise ReleaseError(
             f"no sealed samples beside {str(release.path)!r}: expected a run that was built with "
             "`splits: {sealed: 0.2}`, or its release in its folder"

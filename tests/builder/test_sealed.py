@@ -158,6 +158,17 @@ def test_what_was_released_before_is_never_sealed(tmp_path: Path) -> None:
     assert sealed_rows(tmp_path)
 
 
+def test_what_a_carried_release_has_is_never_sealed(tmp_path: Path) -> None:
+    first = released(built(tmp_path / "old", ALL[:40], 0.0).path)
+    carry = [{"release": "../old/runs/quickstart/release"}]
+    built(tmp_path / "new", ALL, 0.9, carry=carry)
+    sealed = sealed_rows(tmp_path / "new")
+    assert sealed
+    assert sealed.keys().isdisjoint(first)
+    built(tmp_path / "other", ALL, 0.9)
+    assert not sealed_rows(tmp_path / "other").keys().isdisjoint(first)
+
+
 def test_a_takedown_makes_nothing_public_or_sealed(folder: Path) -> None:
     """Release and stages go with a post; what was public is known all the same."""
     run, public, sealed = run_of(folder), released(run_of(folder) / "release"), sealed_rows(folder)
