@@ -151,8 +151,8 @@ def generate(
     payload = {**vars(outputs), "plans": plans}
     if outputs.path is None:
         for plan in () if watch.details else outputs.plans:
-            say(console, f"{plan.system:<12}{plan}", "dim")
-        show_expected(console, [(plan.system, plan.expected) for plan in outputs.plans])
+            say(console, f"{plan.label:<12}{plan}", "dim")
+        show_expected(console, [(plan.label, plan.expected) for plan in outputs.plans])
         console.print("nothing was asked: leave out --dry-run to draw")
         return payload
     console.print(make_outcome_table(outputs))

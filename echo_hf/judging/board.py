@@ -289,9 +289,13 @@ def _show_sealed(console: Console, name: str, results: SavedResults, split: Save
             table.add_row(_format_system(system, results.system_models), *cells)
         title = f"{name}: {split.samples:,} public and {split.sealed.samples:,} sealed samples"
         show_table(console, title, table)
-    for tested in (split.sealed and split.sealed.contamination, split.dated):
+    for kind, tested in (
+        ("sealed samples", split.sealed and split.sealed.contamination),
+        ("dates of training", split.dated),
+    ):
         if tested:
-            say(console, f"{name}: {tested.summary}", "yellow" if tested.alarm else "dim")
+            style = "yellow" if tested.alarm else "dim"
+            say(console, f"{name}, by {kind}: {tested.summary}", style)
 
 
 def _head_metric(metric: str, figures: Iterable[SavedMetric]) -> str:

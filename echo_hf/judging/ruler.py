@@ -50,7 +50,7 @@ def read_ruler(root: Path) -> SavedRuler | None:
 
 
 def measure_ruler(
-    places: Sequence[str], *, at: str | None = None, runs: Path | str | None = None
+    places: Sequence[str | EvaluationRun], *, at: str | None = None, runs: Path | str | None = None
 ) -> SavedRuler:
     """Put all systems that were ever rated in runs and releases on one scale, for each split.
 
@@ -62,7 +62,7 @@ def measure_ruler(
     """
     releases, runs_named = dict[str, RatedRelease](), list[EvaluationRun]()
     for place in places:
-        if is_run_place(place):
+        if isinstance(place, EvaluationRun) or is_run_place(place):
             run = EvaluationRun.from_config(place, runs)
             runs_named.append(run)
             release = _read_run(run)
@@ -87,12 +87,12 @@ def measure_ruler(
     splits = measure_splits(ordered, BENCHMARKS, at)
     if not splits:
         raise RunError(
-            f"no two systems were rated in {', '.join(map(repr, places))}: expected runs with "
+            f"no two systems were rated in {', '.join(map(repr, releases))}: expected runs with "
             "ratings (`echo-hf judge`), or releases that hold some"
         )
     described = tuple(RulerRelease(name=each.name, released=each.released) for each in ordered)
     saved = SavedRuler(releases=described, splits=splits, unread=tuple(unread))
-    if runs_named and is_run_place(places[0]):
+    if runs_named and (places[0] is runs_named[0] or is_run_place(str(places[0]))):
         write_json(runs_named[0].folder.root / RULER_FILE, saved.model_dump(mode="json"))
     return saved
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -44,6 +45,7 @@ from echo_hf.judging.results import (
     SavedSplit,
     SavedWinRates,
 )
+from echo_hf.judging.ruler import measure_ruler
 from echo_hf.judging.sealed import make_sealed_rows, read_sealed_tables, score_dates, score_sealed
 from echo_hf.judging.trust import ContaminationFigure, Trust, collect_trust_lines
 from echo_hf.metrics.base import Metric
@@ -196,7 +198,10 @@ def score(
     protocol: str | None = None,
     n_boot: int = BOOTSTRAP_DRAWS,
 ) -> Scores:
-    """Compute all figures of a run, and write them to its `results.json`."""
+    """Compute all figures of a run, and write them to its `results.json`.
+
+    Where the run carries samples of older releases, all systems are also put on one scale.
+    """
     run = EvaluationRun.from_config(config, runs, protocol=protocol)
     config, folder, benchmark = run.asked_config, run.folder, run.benchmark
     tables, failed = run.read_tables(), read_failures(folder.root)
@@ -239,6 +244,9 @@ def score(
         results=tuple(run_scores.results),
         details={split.split: split.describe() for split in splits},
     ).write(path)
+    if config.carry:
+        with suppress(RunError):  # fewer than two systems were rated
+            measure_ruler([run])
     return run_scores
 
 

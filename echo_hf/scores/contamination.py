@@ -11,6 +11,7 @@ import numpy as np
 
 from echo_hf._infra.bootstrap import LEVEL, Bools, Floats, Interval, generator
 from echo_hf._infra.summary import SummaryMixin
+from echo_hf._infra.text import percent
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Reason
 from echo_hf.scores import votes
@@ -49,7 +50,7 @@ class Contamination(SummaryMixin):
             (Westfall and Young); by Holm for dates.
         alarm: The systems whose adjusted p-value is at most .05.
         power: By gain in win rate: how often the test would see it in one system that is tested
-            alone, and in one of as many as there are here.
+            alone, and in one of as many as there are here; of dates by the normal formula.
         reasons: Why a system is not tested.
         counts: How many samples each system was compared on, maybe seen and not seen.
         definition: Every parameter.
@@ -69,11 +70,15 @@ class Contamination(SummaryMixin):
     def summary(self) -> str:
         """A sentence of the alarm, or that there is none, and how much it would have seen."""
         powers = ", ".join(
-            f"{float(gain) * 100:.0f} points of one system in {alone:.0%} of cases, of one of "
-            f"{len(self.lead)} in {together:.0%}"
+            f"{float(gain) * 100:.0f} points in {percent(alone)} ({percent(together)})"
             for gain, (alone, together) in self.power.items()
         )
-        could_see = f"it would see {powers}" if powers else "nothing says what it would see"
+        could_see = "nothing says what it would see"
+        if powers:
+            could_see = (
+                f"of one system alone (of one of {len(self.lead)}) it would see a gain of {powers} "
+                "of cases"
+            )
         if self.alarm:
             leads = ", ".join(
                 f"{name} by {100 * (self.lead[name] or 0):.0f} points" for name in self.alarm
@@ -188,7 +193,11 @@ def dated_contamination(
     Raises:
         ScoreError: As for `win_rate`.
     """
-    from scipy.special import stdtr  # scipy.stats takes longer to import than all of this
+    from scipy.special import (
+        ndtr,
+        ndtri,
+        stdtr,
+    )  # scipy.stats takes longer to import than all of this
 
     compared = votes.count_votes(ratings, **selection)
     table = compared.table
@@ -197,7 +206,7 @@ def dated_contamination(
         [dates[name].toordinal() if name in dates else np.nan for name in table.samples]
     )
     systems = [name for name in table.systems if name in trained]
-    lead, interval, p = [], [], []
+    lead, interval, p, errors = [], [], [], list[float]()
     counts, reasons = dict[str, tuple[int, int]](), dict[str, Untested]()
     for system in systems:
         values = shares[table.systems.index(system)]
@@ -214,6 +223,7 @@ def dated_contamination(
         freedom = max(sum(counts[system]) - 3, 1)
         lead.append(step)
         half = float(compute_t_quantile(freedom, LEVEL)) * error
+        errors += [error] if error > 0 else []
         interval.append(None if np.isnan(error) else (float(step - half), float(step + half)))
         p.append(1 - stdtr(freedom, step / error) if error > 0 else np.nan)
     adjusted = _adjust_holm(np.array(p))
@@ -224,7 +234,15 @@ def dated_contamination(
         trained={name: trained[name].isoformat() for name in systems},
     )
     steps, p_values = np.array(lead), np.array(p)
-    return _build(systems, steps, interval, p_values, adjusted, {}, reasons, counts, definition)
+    power = {
+        f"{gain:g}": (
+            float(ndtr(gain / np.mean(errors) + ndtri(ALPHA))),
+            float(ndtr(gain / np.mean(errors) + ndtri(ALPHA / len(systems)))),
+        )
+        for gain in (GAINS if errors else ())
+    }
+    figures = steps, interval, p_values, adjusted, power
+    return _build(systems, *figures, reasons, counts, definition)
 
 
 def _count(shares: Floats, public: Bools, systems: Collection[str]) -> dict[str, tuple[int, int]]:

@@ -6,6 +6,7 @@ import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from echo_hf.config.evaluation import CarriedRelease, EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, ReleaseError, RunError
 from echo_hf.hub.facts import CARRIED_CONFIGS, CARRIED_FOLDER, ReleaseFacts, get_table
+from echo_hf.hub.manifest import NoManifestError
 from echo_hf.hub.redistribution import iterate_post_urls, list_images
 from echo_hf.hub.release import (
     find_table,
@@ -50,6 +52,7 @@ from echo_hf.systems.run_tables import RunTables
 from echo_hf.tables import OUTPUTS, TABLES, Row, Table, arrow_rows
 
 DRAW_FILE = "draw.json"
+NOTHING_FORGOTTEN = Tombstones()
 MAX_DRAW_BYTES, MAX_WAIT_SECONDS = 1 << 24, 600
 
 
@@ -156,8 +159,10 @@ def _open_origin(
         manifest = origin.read_manifest()
     except ReleaseError as error:
         raise ConfigError(f"{place} is {carried.release!r}: {error}") from None
-    release = origin.label
-    if release == own_name or origin.identity() == benchmark.identity():
+    release, own_names = origin.label, {own_name}
+    with suppress(NoManifestError):
+        own_names.add(benchmark.label)
+    if release in own_names or origin.identity() == benchmark.identity():
         raise ConfigError(
             f"{place} is {carried.release!r}, the benchmark of this run: expected an older release"
         )
@@ -190,9 +195,9 @@ def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFol
         table, dataset = get_table(split, manifest.columns), origin.load(split)
         names = arrow_rows(dataset, ["id"])["id"].to_pylist()
         order = sorted(range(len(names)), key=lambda row: _random_key(draw.seed, names[row]))
-        rows = _read_rows(dataset.select(order[: draw.samples]), table, folder.images)
-        kept = [row for row in rows if not _is_taken_down(row, tombstones)]
-        left_out[NotCarried.TAKEN_DOWN] += len(rows) - len(kept)
+        drawn = dataset.select(order[: draw.samples])
+        kept = _read_rows(drawn, table, folder.images, tombstones)
+        left_out[NotCarried.TAKEN_DOWN] += len(drawn) - len(kept)
         ids |= {row["id"] for row in kept}
         urls = [[url for url in iterate_post_urls(row) if url] for row in kept]
         posts = pa.array(urls, pa.list_(pa.string()))
@@ -242,15 +247,17 @@ def _random_key(seed: int, sample_id: str) -> bytes:
     return hashlib.sha256(f"{seed}:{sample_id}".encode("utf-8", "surrogatepass")).digest()
 
 
-def _read_rows(dataset: Dataset, table: Table, images: ImageStore) -> list[Row]:
+def _read_rows(
+    dataset: Dataset, table: Table, images: ImageStore, tombstones: Tombstones = NOTHING_FORGOTTEN
+) -> list[Row]:
+    """Read the rows that name no forgotten post, and store the images of these alone."""
     columns = [name for name in table.columns if name in dataset.column_names]
     empty = dict[str, Any].fromkeys(table.columns)
-    rows = iterate_rows(dataset, 1, columns)
-    return [store_row_images({**empty, **row}, table, images) for row in rows]
-
-
-def _is_taken_down(row: Row, tombstones: Tombstones) -> bool:
-    return any(url in tombstones for url in iterate_post_urls(row) if url)
+    return [
+        store_row_images({**empty, **row}, table, images)
+        for row in iterate_rows(dataset, 1, columns)
+        if not any(url in tombstones for url in iterate_post_urls(row) if url)
+    ]
 
 
 def gather_carried(release: str, folder: RunFolder, tables: RunTables) -> dict[str, list[Row]]:

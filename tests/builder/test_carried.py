@@ -193,11 +193,14 @@ def test_a_forgotten_post_of_a_carried_sample_is_in_no_byte(folder: Path) -> Non
     ]
     words = [gone["id"].encode(), gone["prompt"].encode(), gone["post_urls"][0].encode()]
     assert all(holding(root, word) for word in words)
-    removal = forget([gone["post_urls"][0]], second)
-    assert (removal.posts, removal.samples) == (1, (gone["id"],))
     images = [row["image"]["bytes"] for row in outputs]
     assert len(images) == 3
-    assert [name for word in (*words, *images) for name in holding(root, word)] == []
+    posted = [image["bytes"] for image in gone["output_images"]]
+    assert posted
+    assert all(holding(root, image) for image in (*images, *posted))
+    removal = forget([gone["post_urls"][0]], second)
+    assert (removal.posts, removal.samples) == (1, (gone["id"],))
+    assert [name for word in (*words, *images, *posted) for name in holding(root, word)] == []
     build(second)
     with known(Acting(act)):
         generate(second)
@@ -205,7 +208,7 @@ def test_a_forgotten_post_of_a_carried_sample_is_in_no_byte(folder: Path) -> Non
     build(second)
     release = release_of(folder)
     verify_release(release.path)
-    assert [name for word in (*words, *images) for name in holding(root, word)] == []
+    assert [name for word in (*words, *images, *posted) for name in holding(root, word)] == []
     left = {row["id"] for row in others}
     assert {row["id"] for row in rows(release, "carried_samples")} == left
     assert {row["sample_id"] for row in rows(release, "carried_outputs")} == left
@@ -214,7 +217,7 @@ def test_a_forgotten_post_of_a_carried_sample_is_in_no_byte(folder: Path) -> Non
         part.unlink()
     with known(Acting(act)):
         generate(second)
-    assert [name for word in words for name in holding(root, word)] == []
+    assert [name for word in (*words, *posted) for name in holding(root, word)] == []
 
 
 def test_what_a_killed_draw_has_left_is_forgotten_too(folder: Path) -> None:

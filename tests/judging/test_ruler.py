@@ -11,6 +11,7 @@ from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.errors import EchoError, RunError
 from echo_hf.judging.judge import judge
 from echo_hf.judging.ruler import measure_ruler, plan_carrying, read_ruler
+from echo_hf.judging.score import score
 from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.generate import generate
 from tests.judging.judges_for_tests import ScriptedJudge, judge_of
@@ -49,6 +50,11 @@ def test_the_scale_is_written_into_the_run_and_reads_back(run: EvaluationRun) ->
     assert read_ruler(run.folder.root) == saved
     assert json.loads((run.folder.root / "ruler.json").read_text())["releases"][0]["name"] == "old"
     assert read_ruler(run.folder.root / "other") is None
+
+
+def test_score_puts_a_run_that_carries_samples_on_the_scale(run: EvaluationRun) -> None:
+    score(run, n_boot=0)
+    assert read_ruler(run.folder.root) == measure_ruler([run])
 
 
 def test_a_carried_release_that_cannot_be_read_leaves_what_the_run_has_of_it(

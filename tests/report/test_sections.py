@@ -10,6 +10,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,12 +18,14 @@ from hypothesis import strategies as st
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.results import SavedMetric, SavedResults
+from echo_hf.judging.ruler import RulerRelease, SavedRuler
 from echo_hf.report import sections
 from echo_hf.report.analysis.result import PREVIOUS
 from echo_hf.report.markup import REPLACEMENT, UNPRINTABLE, is_web, make_environment, make_printable
 from echo_hf.report.report import draw_figures, format_board, write_report
 from echo_hf.report.run_data import AgreementFile, ReportSample, SavedOutput, SavedRating
 from echo_hf.scores.agreement import agreement as compared
+from echo_hf.scores.ruler import ruler
 from echo_hf.scores.win_rate import BoardRow, rank_rows
 from tests.report.run_data_for_tests import (
     FOUND,
@@ -530,3 +533,41 @@ def test_templates_hold_no_script_and_no_style() -> None:
         assert not re.search(r"=\s*\{\{", text), path.name  # every attribute has its quotes
         safe = [one for one in re.findall(r"[^{}|]*\|\s*safe", text) if one.strip()]
         assert all('"<wbr>"' in one for one in safe), path.name
+
+
+def test_systems_of_all_releases_stand_on_one_scale(tmp_path: Path) -> None:
+    """What bridges alone link is hollow; a name of anybody's is text."""
+    rng = np.random.default_rng(3)
+    rows = [
+        {
+            "sample_id": f"{release}{number}",
+            "system": system,
+            "judge": "jay",
+            "rating": float(rng.integers(1, 9)) + gain,
+            "release": release,
+        }
+        for release, systems in (
+            ("old", {"gone": 0, "b1": 1, "b2": 2, "b3": 3}),
+            ("new", {HOSTILE: 4, "b1": 1, "b2": 2, "b3": 3}),
+        )
+        for number in range(40)
+        for system, gain in systems.items()
+    ]
+    scale = ruler(rows)
+    assert scale.how["gone"] == "bridges"
+    releases = (RulerRelease(name="old"), RulerRelease(name="new"))
+    saved = SavedRuler(releases=releases, splits={"text_to_image": scale})
+    read_back = SavedRuler.model_validate_json(saved.model_dump_json())
+    data = run_data(tmp_path, SAMPLES, ruler=read_back)
+    page = str(sections.build_sections(data, {}, {})["through-time"])
+    assert page.count('class="hollow"') == 1 + 2  # in the legend, the chart and the table
+    assert page.count('r="5"') == len(scale.strength)
+    order = sorted(scale.strength, key=lambda name: -scale.strength[name])
+    said = words(page)
+    plain = [name for name in order if name != HOSTILE]
+    places = [page.index(f"<bdi>{name}</bdi>") for name in plain]
+    assert places == sorted(places)
+    assert "5 systems of 2 releases, as new judges them" in said
+    assert "no bend seen" in said or "did not keep their distances" in said
+    assert HOSTILE not in page
+    assert sections.build_through_time(run_data(tmp_path, SAMPLES)) is None

@@ -206,6 +206,8 @@ def test_the_step_is_that_of_least_squares_and_its_error_that_of_leaving_out_sam
     inverse = np.linalg.inv(x.T @ x)
     error = np.sqrt((inverse @ (x.T * np.square(left_out)) @ x @ inverse)[1, 1])
     assert tested.p["a"] == pytest.approx(stats.t.sf(slope[1] / error, len(y) - 3))
+    power = stats.norm.sf(stats.norm.isf(0.05) - 0.1 / error)
+    assert tested.power["0.1"] == pytest.approx((power, power))  # a single system is tested
 
 
 def test_drift_alone_is_no_sign_of_training():

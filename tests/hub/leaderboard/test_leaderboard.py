@@ -34,6 +34,7 @@ from echo_hf.hub.leaderboard import (
     ScoredRelease,
     build_board,
     build_space_files,
+    build_through_time,
     count_gone_samples,
     create_space,
     find_swapped_pairs,
@@ -46,6 +47,7 @@ from echo_hf.hub.leaderboard import (
 from echo_hf.hub.load import evaluate_module
 from echo_hf.hub.publish import publish
 from echo_hf.quickstart.run import JUDGE, show_quickstart
+from echo_hf.tables import CARRIED_RATINGS, RATINGS
 from tests.hub.conftest import Command
 from tests.hub.leaderboard.conftest import (
     COUNT,
@@ -586,3 +588,41 @@ def test_the_command_writes_a_folder_or_makes_the_space(
     nowhere = command(*given)
     assert (nowhere.code, nowhere.errors.count("\n")) == (2, 1)
     assert "give --space, or --folder" in nowhere.errors
+
+
+def test_carried_samples_put_all_tags_on_one_scale() -> None:
+    """A system of the first tag alone is compared on the samples that the second carries."""
+    columns = {**dict.fromkeys(RATINGS.columns), "rubric": "overall", "repeat": 0, "outcome": "ok"}
+    columns |= {"judge": "qwen", "split": SPLIT}
+
+    def rate(prefix: str, **systems: float) -> list[dict[str, Any]]:
+        return [
+            {**columns, "sample_id": f"{prefix}{at}", "system": system, "rating": rating + at % 3}
+            for at in range(20)
+            for system, rating in systems.items()
+        ]
+
+    old = pa.Table.from_pylist(rate("o", ash=3.0, gone=5.0), RATINGS.schema)
+    new = pa.Table.from_pylist(rate("n", ash=3.0, fir=6.0), RATINGS.schema)
+    carried = [{**row, "release": "t1"} for row in rate("o", ash=3.0, gone=5.0, fir=6.0)]
+    tags = [
+        ScoredRelease(
+            "t2",
+            "2",
+            ratings=new,
+            samples={SPLIT: frozenset()},
+            carried=pa.Table.from_pylist(carried, CARRIED_RATINGS.schema),
+        ),
+        ScoredRelease("t1", "1", ratings=old, samples={SPLIT: frozenset()}),
+    ]
+    part = build_through_time(tags, SPLIT)
+    assert isinstance(part, dict)
+    scale = part["scale"]
+    assert scale.at == "t2"
+    assert scale.difference("fir", "gone")[:1] == (1.0,)
+    assert scale.difference("fir", "gone").how == "common"
+    page = words(render_leaderboard(tags, "t2", SPLIT))
+    assert "Through time" in page
+    assert "3 systems of 2 releases, as t2 judges them: 3 by common samples" in page
+    alone = render_leaderboard(tags[1:], "t1", SPLIT)
+    assert "Through time" not in alone
