@@ -309,7 +309,7 @@ def test_the_ruler_takes_rows_of_releases(load_measure: Load, is_carried: bool) 
     assert found == to_plain_values(ruler(rows))
     assert sorted(list_configs()["ruler"].gives.split(", ")) == sorted(found)
     assert found["differences"]["ash"]["birch"]["how"] == "common"
-    with pytest.raises(TableError, match="expected a dict with .*, release"):
+    with pytest.raises(TableError, match=r"expected a dict with .*, release"):
         load_measure("ruler").compute(predictions=RATINGS)
 
 
