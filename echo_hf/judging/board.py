@@ -85,6 +85,9 @@ def judge_names(
 
 def show_board(console: Console, path: Path) -> None:
     """Print the win rates of both splits, the metrics, and warnings."""
+    from echo_hf.hub.ruler import describe_lead
+    from echo_hf.judging.ruler import read_ruler
+
     results = _read_results(path)
     show_left_out(console, results.left_out.items())
     notes, splits = _show_win_rates(console, results), _select_splits(results)
@@ -112,6 +115,10 @@ def show_board(console: Console, path: Path) -> None:
     for name, split in splits.items():
         show_failure_rates(console, results, split, tables=1)
         _show_sealed(console, name, results, split)
+    scales = read_ruler(path.parent)
+    for name, scale in scales.splits.items() if scales else ():
+        if lead := describe_lead(scale):
+            say(console, f"{name}, through time: {lead}")
     if remaining := _list_rest(notes, unmeasured):
         say(console, f"{remaining}: {SEE_MORE}, or the report", "dim")
 
