@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import LEVEL, Bools, Floats, Interval, generator
+from echo_hf._infra.bootstrap import CELLS_PER_BATCH, LEVEL, Bools, Floats, Interval, generator
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf._infra.text import percent
 from echo_hf.errors import ScoreError
@@ -18,6 +18,8 @@ from echo_hf.scores import votes
 from echo_hf.scores.estimate import compute_t_quantile
 from echo_hf.scores.tiers import adjust_holm, compute_smallest_p
 
+MIN_SYSTEMS = 2
+MIN_COVERAGE = 0.9  # of the samples of either side, of a system that is tested or is a peer
 MIN_SEALED = 50  # fewer find 10 points of one system in less than .79 of the cases
 GAINS = (0.03, 0.05, 0.10)  # of win rate, for which the power is computed
 POWER_DRAWS = 200
@@ -31,6 +33,7 @@ class Untested(Reason):
     FEW_PUBLIC = "few_public", "fewer than 50 public samples are compared with the sealed ones"
     FEW_DATED = "few_dated", "fewer than 50 samples are dated before, or after"
     NO_PEERS = "no_peers", "no other system was rated on the same samples"
+    UNEVEN = "uneven", "it was rated on fewer than 90 % of the samples of one side: no fair peer"
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,11 +86,16 @@ class Contamination(SummaryMixin):
             leads = ", ".join(
                 f"{name} by {100 * (self.lead[name] or 0):.0f} points" for name in self.alarm
             )
-            return f"leads more on samples that it may have seen: {leads}; {could_see}"
+            also = ", or a drift that is not straight" if self.is_dated else ""
+            return f"leads more on samples that it may have seen{also}: {leads}; {could_see}"
         if all(p is None for p in self.p.values()):
             why = "; ".join(dict.fromkeys(reason.meaning for reason in self.reasons.values()))
             return f"not tested: {why}; {could_see}"
         return f"no sign of training on these samples; {could_see}"
+
+    @property
+    def is_dated(self) -> bool:
+        return self.definition.get("measure") == "dated_contamination"
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as a dict that JSON can hold."""
@@ -133,15 +141,22 @@ def contamination(
     smallest = compute_smallest_p(n_resamples)
     if smallest > ALPHA:
         raise ScoreError(f"n_resamples is {n_resamples!r}: expected 19 or more, such as 999")
-    compared = votes.count_votes(ratings, **selection)
+    compared = _count_votes(ratings, selection)
     table = compared.table
-    shares = compared.compute_shares(compared.verdicts).T  # [sample, system]
     names = {*sealed}
     public = np.array([sample not in names for sample in table.samples], bool)
+    shares, is_peer = _compare(compared, public)
     counts = _count(shares, public, table.systems)
     reasons = dict[str, Untested]()
-    for system, (seen, unseen) in counts.items():
-        if len(table.systems) < 2 or not seen + unseen:
+    for system, fits in zip(table.systems, is_peer, strict=True):
+        seen, unseen = counts[system]
+        if (~public).sum() < MIN_SEALED:
+            reasons[system] = Untested.FEW_SEALED
+        elif public.sum() < MIN_SEALED:
+            reasons[system] = Untested.FEW_PUBLIC
+        elif not fits and len(table.systems) >= MIN_SYSTEMS:
+            reasons[system] = Untested.UNEVEN
+        elif is_peer.sum() < MIN_SYSTEMS:
             reasons[system] = Untested.NO_PEERS
         elif unseen < MIN_SEALED:
             reasons[system] = Untested.FEW_SEALED
@@ -149,14 +164,15 @@ def contamination(
             reasons[system] = Untested.FEW_PUBLIC
     rng = generator(seed)
     usable = np.array([name not in reasons for name in table.systems], bool)
-    has_both = [min(pair) > 1 for pair in counts.values()]
+    known = ~np.isnan(shares).all(axis=1)
     power = dict[str, tuple[float, float]]()
-    if any(has_both):
-        power = _compute_power(shares[:, has_both], public, rng)
+    if min(public[known].sum(), (~public)[known].sum()) > 1:
+        power = _compute_power(shares[known][:, is_peer], public[known], rng)
     lead, interval = _lead(shares, public)
     p, adjusted = np.full((2, len(table.systems)), np.nan)
     if usable.any():
-        p[usable], adjusted[usable] = _exchange(shares[:, usable], public, rng, n_resamples)
+        tested = shares[known][:, usable], public[known]
+        p[usable], adjusted[usable] = _exchange(*tested, rng, n_resamples)
     definition = compared.definition(
         "contamination",
         outcome="share of the points of a sample that a system wins from the others",
@@ -199,23 +215,24 @@ def dated_contamination(
         stdtr,
     )  # scipy.stats takes longer to import than all of this
 
-    compared = votes.count_votes(ratings, **selection)
+    compared = _count_votes(ratings, selection)
     table = compared.table
-    shares = compared.compute_shares(compared.verdicts)  # [system, sample]
-    days = np.array(
-        [dates[name].toordinal() if name in dates else np.nan for name in table.samples]
-    )
+    ordinals = [dates[name].toordinal() if name in dates else np.nan for name in table.samples]
+    days = np.array(ordinals, float)
     systems = [name for name in table.systems if name in trained]
     lead, interval, p, errors = [], [], [], list[float]()
     counts, reasons = dict[str, tuple[int, int]](), dict[str, Untested]()
     for system in systems:
-        values = shares[table.systems.index(system)]
+        is_before = days <= trained[system].toordinal()
+        shares, is_peer = _compare(compared, is_before)
+        values = shares[:, table.systems.index(system)]
         known = ~np.isnan(values) & ~np.isnan(days)
         since = days[known] - trained[system].toordinal()
         before = since <= 0
         counts[system] = int(before.sum()), int((~before).sum())
         if min(counts[system]) < MIN_SEALED:
-            reasons[system] = Untested.FEW_DATED
+            is_fair = is_peer[table.systems.index(system)]
+            reasons[system] = Untested.FEW_DATED if is_fair else Untested.UNEVEN
             step, error = np.nan, np.nan
         else:
             design = np.column_stack([np.ones(len(since)), before, since / np.ptp(since)])
@@ -243,6 +260,33 @@ def dated_contamination(
     }
     figures = steps, interval, p_values, adjusted, power
     return _build(systems, *figures, reasons, counts, definition)
+
+
+def _count_votes(ratings: Any, selection: Mapping[str, Any]) -> votes.JudgeVotes:
+    """Let the judges vote; where some rated a part of the samples, those that rated all."""
+    compared = votes.count_votes(ratings, **selection)
+    if compared.full.not_asked is not None and compared.full.complete.judges:
+        return replace(compared, full=compared.full.complete)
+    return compared
+
+
+def _compare(compared: votes.JudgeVotes, seen: Bools) -> tuple[Floats, Bools]:
+    """Return shares of points [sample, system] among fair peers, and who these are.
+
+    The same systems are compared on every sample: a weak one that is missing on one side would
+    make all others look better on the other.
+    """
+    systems = len(compared.table.systems)
+    first, second = votes.list_pairs(systems)
+    verdicts = compared.verdicts
+    met = votes.sample_points(verdicts, systems).compared > 0
+    sides = [met[:, side] for side in (seen, ~seen) if side.any()]
+    covered = np.array([side.mean(axis=1) for side in sides]) >= MIN_COVERAGE
+    is_peer = np.array(covered.all(axis=0))
+    counts = is_peer[first] & is_peer[second]
+    complete = ~np.isnan(verdicts[counts]).any(axis=0) & bool(counts.any())
+    fair = np.where(counts[:, None] & complete, verdicts, np.nan)
+    return compared.compute_shares(fair).T, is_peer
 
 
 def _count(shares: Floats, public: Bools, systems: Collection[str]) -> dict[str, tuple[int, int]]:
@@ -286,13 +330,21 @@ def _exchange(
     shares: Floats, public: Bools, rng: np.random.Generator, draws: int
 ) -> tuple[Floats, Floats]:
     """Return one-sided p-values alone and over all systems, by exchanging labels of samples."""
-    labels = np.vstack([public, rng.permuted(np.tile(public, (draws, 1)), axis=1)]).astype(float)
-    lead, variance, _ = _studentize(shares, labels)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.nan_to_num(lead / np.sqrt(variance), nan=0.0)
-    largest = t.max(axis=1)
-    # What is equal but for its last digit counts as equal.
-    return (t >= t[0] - 1e-9).mean(axis=0), (largest[:, None] >= t[0] - 1e-9).mean(axis=0)
+    observed, reached, topped = np.zeros(shares.shape[1]), 0, 0
+    batch = max(1, CELLS_PER_BATCH // max(len(public), 1))
+    for start in range(0, draws + 1, batch):
+        size = min(batch, draws + 1 - start)
+        labels = rng.permuted(np.tile(public, (size, 1)), axis=1).astype(float)
+        if not start:
+            labels[0] = public
+        lead, variance, _ = _studentize(shares, labels)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = np.nan_to_num(lead / np.sqrt(variance), nan=0.0)
+        if not start:
+            observed = t[0] - 1e-9  # what is equal but for its last digit counts as equal
+        reached = reached + (t >= observed).sum(axis=0)
+        topped = topped + (t.max(axis=1)[:, None] >= observed).sum(axis=0)
+    return np.asarray(reached / (draws + 1)), np.asarray(topped / (draws + 1))
 
 
 def _compute_power(

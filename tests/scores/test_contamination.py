@@ -116,6 +116,54 @@ def test_what_cannot_be_tested_says_why(rows, reason):
     assert {*tested.p.values()} == {None}
 
 
+def test_a_weak_peer_that_is_missing_on_one_side_accuses_nobody():
+    """A retired system has outputs on public samples alone: it is no peer of those that go on."""
+    alarms, boards = 0, 40
+    for seed in range(boards):
+        rows = draw_board(seed, systems="abcde")
+        weak = [
+            {**row, "system": "weak", "rating": row["rating"] - 6}
+            for row in draw_board(1000 + seed, systems="a")
+            if row["sample_id"] not in list_sealed()
+        ]
+        tested = contamination([*rows, *weak], sealed=list_sealed(), n_resamples=199)
+        alarms += bool(tested.alarm)
+        assert tested.reasons == {"weak": Untested.UNEVEN}
+    assert alarms <= 5  # .05 of 40 is 2; more than 5 in one of a hundred cases
+
+
+def test_systems_that_were_not_rated_on_all_samples_accuse_nobody():
+    """The strongest are missing on a tenth of the public samples, as after a budget was spent."""
+    alarms, boards = 0, 40
+    for seed in range(boards):
+        rows = [
+            {**row, "rating": row["rating"] + 4 * (row["system"] in "ab")}
+            for row in draw_board(seed, systems="abcde")
+            if row["system"] not in "ab" or not 181 <= int(row["sample_id"]) < 200
+        ]
+        tested = contamination(rows, sealed=list_sealed(), n_resamples=199)
+        alarms += bool(tested.alarm)
+        assert {*tested.counts.values()} == {(181, 60)}
+    assert alarms <= 5
+
+
+def test_a_judge_of_a_share_leaves_the_samples_to_those_that_rated_all():
+    rows = draw_board(9)
+    skipped = {f"{number:03}" for number in range(260) if number % 10}
+    second = [
+        {
+            **row,
+            "judge": "kit",
+            **({"rating": None, "outcome": "not_needed"} if row["sample_id"] in skipped else {}),
+        }
+        for row in rows
+    ]
+    both = [{**row, "outcome": row.get("outcome", "ok")} for row in [*rows, *second]]
+    assert (
+        contamination(both, sealed=list_sealed()).p == contamination(rows, sealed=list_sealed()).p
+    )
+
+
 def test_too_few_exchanges_are_refused():
     with pytest.raises(ScoreError, match="n_resamples is 18: expected 19 or more"):
         contamination(draw_board(8), sealed=list_sealed(), n_resamples=18)
@@ -208,6 +256,19 @@ def test_the_step_is_that_of_least_squares_and_its_error_that_of_leaving_out_sam
     assert tested.p["a"] == pytest.approx(stats.t.sf(slope[1] / error, len(y) - 3))
     power = stats.norm.sf(stats.norm.isf(0.05) - 0.1 / error)
     assert tested.power["0.1"] == pytest.approx((power, power))  # a single system is tested
+
+
+def test_a_weak_peer_that_ends_at_the_date_accuses_nobody():
+    alarms = 0
+    for seed in range(40):
+        rows, dates = draw_dated(seed)
+        weak = [
+            {**row, "system": "weak", "rating": row["rating"] - 3}
+            for row in draw_dated(500 + seed)[0]
+            if row["system"] == "b" and dates[row["sample_id"]] <= DAY
+        ]
+        alarms += bool(dated_contamination([*rows, *weak], dates, {"a": DAY}).alarm)
+    assert alarms <= 5
 
 
 def test_drift_alone_is_no_sign_of_training():
