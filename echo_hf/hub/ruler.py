@@ -159,10 +159,9 @@ LINKS = {"common": "common samples", "path": "a path of these", "bridges": "brid
 
 def rank_systems(scale: Ruler) -> list[str]:
     """Return the systems by strength, the best first; those without one come last."""
-    strengths = scale.strength.items()
-    return [
-        name for name, _ in sorted(strengths, key=lambda pair: -inf if pair[1] is None else pair[1])
-    ][::-1]
+    return sorted(
+        scale.strength, key=lambda name: inf if (value := scale.strength[name]) is None else -value
+    )
 
 
 def describe_ruler(scale: Ruler) -> list[str]:

@@ -460,7 +460,7 @@ class _Scale:
             whole = _vote(own, own.table.judges).on_samples(own.origins[origin])
         has_other_judges = self._has_other_judges(origin)
         for fit in fit_components(verdicts):
-            is_linked = not has_other_judges or fit.size >= MIN_RERATED
+            is_linked = fit.size >= (MIN_RERATED if has_other_judges else MIN_SAMPLES)
             pairs = verdicts.of_systems(fit.systems)
             if whole is not None and is_linked:
                 fit = refine(fit, whole, len(self.boards.samples))
@@ -541,7 +541,10 @@ class _Scale:
                 is_rated = any(system in panel.rated.systems for panel in self.panels.values())
                 refused[name] = Unlinked.UNCONNECTED
                 if is_held.any() or not is_rated:
-                    refused[name] = Unlinked.OTHER_JUDGES
+                    held = [self.groups[at] for at in np.flatnonzero(is_held)]
+                    others = [group for group in held if self._has_other_judges(group.origin)]
+                    is_few = held and not others
+                    refused[name] = Unscored.FEW_SAMPLES if is_few else Unlinked.OTHER_JUDGES
                 elif not self.compared[system].any():
                     refused[name] = Unscored.NOTHING_IN_COMMON
                 continue
@@ -715,7 +718,7 @@ class _Scale:
                     continue
                 for system, ratings in zip(panel.rated.systems, panel.ratings, strict=True):
                     is_rated = chosen & ~np.isnan(ratings)
-                    if (count := int(is_rated.sum())) > 1:
+                    if (count := int(is_rated.sum())) >= MIN_SAMPLES:
                         row = np.zeros(len(self.boards.samples))
                         deviations = ratings[is_rated] - ratings[is_rated].mean()
                         row[panel.rated.samples[is_rated]] = deviations / np.sqrt(
@@ -750,7 +753,7 @@ class _Scale:
             if weights is None or (oldest == last and len(present) > 1 and number == oldest):
                 continue
             ends: Interval | None = None
-            if number != oldest and links.samples >= MIN_SAMPLES and (links.df or not use_bridges):
+            if number != oldest and (links.df or not use_bridges):
                 load = float(weights @ weights) if use_bridges else 0.0
                 variance = float(weights @ links.covariance @ weights)
                 half = links.half_width(variance, load, self.confidence)
@@ -825,8 +828,11 @@ def _vote(rated: _Rated, judges: Sequence[str]) -> Verdicts:
 
 
 def _average(rated: _Rated, judges: Sequence[str]) -> Floats:
-    """Average the ratings [system, sample] of outputs that all judges rated."""
-    ratings: Floats = rated.table.ratings[np.isin(rated.table.judges, judges)].mean(axis=0)
+    """Average the ratings [system, sample] by the judges that rated most of the outputs."""
+    table = rated.table.ratings[np.isin(rated.table.judges, judges)]
+    given = ~np.isnan(table)
+    covered = given.sum(axis=(1, 2)) >= given.any(axis=0).sum() / 2
+    ratings: Floats = table[covered].mean(axis=0)
     return ratings
 
 

@@ -580,3 +580,48 @@ def test_samples_that_are_harder_by_a_point_are_found_within_the_interval(
         ends.append((change.interval[0], 1.0, change.interval[1]))
     assert abs(np.mean(estimates) - 1) <= 3 * np.std(estimates) / np.sqrt(60)
     assert share_covered(ends) >= 0.88
+
+
+def test_a_tiny_release_takes_no_interval_from_others() -> None:
+    """Four samples that both bridges were rated on link nothing, and widen nothing."""
+    rng = np.random.default_rng(11)
+    bridges = names("bridge", 4)
+    first, second = rng.integers(1, 8, (2, 60, 5)).astype(float)
+    blocks: list[Block] = [
+        ("1", None, names("x", 60), [*bridges, "old"], first, "j"),
+        ("2", None, names("y", 60), [*bridges, "new"], second, "j"),
+    ]
+    plain = ruler(rows_of(*blocks)).difference("new", "old")
+    tiny: Block = ("0", None, names("w", 4), bridges, rng.integers(1, 8, (4, 4)).astype(float), "j")
+    assert ruler(rows_of(tiny, *blocks)).difference("new", "old") == plain
+
+
+def test_a_witness_of_few_samples_does_not_move_the_difficulty() -> None:
+    rng = np.random.default_rng(12)
+    old, own = rng.normal(6, 1, (40, 2)), rng.normal(5, 1, (40, 2))
+    blocks: list[Block] = [
+        ("2", "1", names("a", 40), ["n1", "n2"], old, "j"),
+        ("2", None, names("b", 40), ["n1", "n2"], own, "j"),
+    ]
+    plain = ruler(rows_of(*blocks)).difficulty["2"]
+    sparse: list[Block] = [
+        ("2", "1", names("a", 2), ["rare"], np.array([[1.0], [9.0]]), "j"),
+        ("2", None, names("b", 2), ["rare"], np.array([[9.0], [1.0]]), "j"),
+    ]
+    found = ruler(rows_of(*blocks, *sparse)).difficulty["2"]
+    assert plain is not None
+    assert found == plain
+    assert plain.estimate == pytest.approx((old - own).mean())
+
+
+def test_a_stray_rating_by_another_judge_leaves_the_difficulty() -> None:
+    rng = np.random.default_rng(13)
+    old, own = rng.normal(6, 1, (40, 2)), rng.normal(5, 1, (40, 2))
+    rows = rows_of(
+        ("2", "1", names("a", 40), ["n1", "n2"], old, "j"),
+        ("2", None, names("b", 40), ["n1", "n2"], own, "j"),
+        ("2", None, names("b", 1), ["n1"], np.array([[3.0]]), "k"),
+    )
+    found = ruler(rows).difficulty["2"]
+    assert found is not None
+    assert found.estimate == pytest.approx((old - own).mean())
