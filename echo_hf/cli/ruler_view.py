@@ -47,11 +47,16 @@ def show_carry_plans(console: Console, plans: Mapping[str, PlannedCarry]) -> Non
     """Print how many samples to carry for a width of differences, and what that costs."""
     for split, plan in plans.items():
         dollars = "price unknown" if plan.cost_usd is None else f"about ${plan.cost_usd:,.2f}"
+        text = (
+            f"{split}: carry {pluralize(plan.samples, 'sample')} for ± {percent(plan.width)} of a"
+        )
+        if plan.samples > plan.available:
+            text = f"{split}: all {plan.available:,} samples give ± {percent(plan.reachable)} of a"
+        spread = format_rounded(plan.deviation, 2)
         say(
             console,
-            f"{split}: carry {pluralize(plan.samples, 'sample')} for ± {percent(plan.width)} of a "
-            f"difference, as outcomes spread by {format_rounded(plan.deviation, 2)}: {dollars} for "
-            "a new system and all ratings",
+            f"{text} difference, as outcomes spread by {spread}: {dollars} for a new system and "
+            "all ratings",
         )
         if plan.bridges:
             bridges = " and ".join(clean(name, MAX_NAME) for name in plan.bridges)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +17,7 @@ from echo_hf._infra.atomic import write_json
 from echo_hf.config.loading import Config
 from echo_hf.config.runs import is_run
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import HubError, ReleaseError, RunError
+from echo_hf.errors import EchoError, HubError, ReleaseError, RunError
 from echo_hf.hub.ruler import MIN_SYSTEMS, RatedRelease, join_ratings, measure_splits, sort_by_age
 from echo_hf.hub.run_tables import released_models
 from echo_hf.judging.results import FigureModel, read_figures
@@ -26,6 +28,7 @@ from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.run_tables import read_models
 from echo_hf.tables import CARRIED_RATINGS, OUTPUTS, RATINGS
 
+logger = logging.getLogger(__name__)
 RULER_FILE = "ruler.json"
 
 
@@ -42,6 +45,7 @@ class SavedRuler(FigureModel):
     releases: tuple[RulerRelease, ...]
     splits: Mapping[str, Ruler]
     unread: tuple[str, ...] = ()  # why carried releases could not be read themselves
+    places: tuple[str, ...] = ()  # beside the run, to measure again
 
 
 def read_ruler(root: Path) -> SavedRuler | None:
@@ -91,10 +95,26 @@ def measure_ruler(
             "ratings (`echo-hf judge`), or releases that hold some"
         )
     described = tuple(RulerRelease(name=each.name, released=each.released) for each in ordered)
-    saved = SavedRuler(releases=described, splits=splits, unread=tuple(unread))
+    beside = tuple(map(str, places[1:]))
+    saved = SavedRuler(releases=described, splits=splits, unread=tuple(unread), places=beside)
     if runs_named and (places[0] is runs_named[0] or is_run_place(str(places[0]))):
         write_json(runs_named[0].folder.root / RULER_FILE, saved.model_dump(mode="json"))
     return saved
+
+
+def update_ruler(run: EvaluationRun) -> None:
+    """Measure the scale of a run again that carries samples or has one; else there is none."""
+    path = run.folder.root / RULER_FILE
+    previous = read_ruler(run.folder.root)
+    if not (run.config.carry or previous):
+        return
+    path.unlink(missing_ok=True)  # it is of an older board
+    for places in dict.fromkeys((previous.places if previous else (), ())):
+        try:
+            measure_ruler([run, *places])
+            return
+        except EchoError as error:
+            logger.warning("no scale through releases: %s", error)
 
 
 class PlannedCarry(FigureModel):
@@ -102,9 +122,15 @@ class PlannedCarry(FigureModel):
 
     width: float
     samples: int
+    available: int
     deviation: float
     cost_usd: float | None
     bridges: tuple[str, ...]
+
+    @property
+    def reachable(self) -> float:
+        """Return the half width that all samples there are would give, or the wanted one."""
+        return self.width * math.sqrt(max(1.0, self.samples / self.available))
 
 
 def plan_carrying(
@@ -126,12 +152,16 @@ def plan_carrying(
         plan = carry_plan(pa.Table.from_pylist(rows), width)
         systems, judges = ({row[kind] for row in rows} for kind in ("system", "judge"))
         image, rating = _mean_cost(outputs), _mean_cost(release.ratings)
+        available = len({row["sample_id"] for row in rows})
         cost = None
         if image is not None and rating is not None:
-            cost = plan.samples * (image + rating * len(judges) * (len(systems) + 1))
+            cost = min(plan.samples, available) * (
+                image + rating * len(judges) * (len(systems) + 1)
+            )
         plans[split] = PlannedCarry(
             width=width,
             samples=plan.samples,
+            available=available,
             deviation=plan.deviation,
             cost_usd=cost,
             bridges=plan.bridges,

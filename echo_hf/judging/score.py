@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -45,7 +44,7 @@ from echo_hf.judging.results import (
     SavedSplit,
     SavedWinRates,
 )
-from echo_hf.judging.ruler import measure_ruler
+from echo_hf.judging.ruler import update_ruler
 from echo_hf.judging.sealed import make_sealed_rows, read_sealed_tables, score_dates, score_sealed
 from echo_hf.judging.trust import ContaminationFigure, Trust, collect_trust_lines
 from echo_hf.metrics.base import Metric
@@ -244,9 +243,7 @@ def score(
         results=tuple(run_scores.results),
         details={split.split: split.describe() for split in splits},
     ).write(path)
-    if config.carry:
-        with suppress(RunError):  # fewer than two systems were rated
-            measure_ruler([run])
+    update_ruler(run)
     return run_scores
 
 

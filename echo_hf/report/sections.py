@@ -90,8 +90,9 @@ def build_since(data: RunData) -> Markup | None:
 
 def build_through_time(data: RunData) -> Markup | None:
     """Show all systems that were ever rated on one scale, by the release that rated them first."""
+    days = {each.name: each.released for each in data.ruler.releases} if data.ruler else {}
     splits = [
-        _describe_scale(split, scale)
+        _describe_scale(split, scale, days)
         for split, scale in (data.ruler.splits if data.ruler else {}).items()
         if any(strength is not None for strength in scale.strength.values())
     ]
@@ -101,7 +102,9 @@ def build_through_time(data: RunData) -> Markup | None:
     return render("through_time.html.jinja", splits=splits, at=at)
 
 
-def _describe_scale(split: str, scale: Ruler) -> dict[str, Any]:
+def _describe_scale(
+    split: str, scale: Ruler, days: Mapping[str, datetime.date | None]
+) -> dict[str, Any]:
     rows, by_release = [], dict[str, list[dict[str, Any]]]()
     for place, system in enumerate(rank_systems(scale), 1):
         how, value = scale.how.get(system), scale.strength[system]
@@ -129,7 +132,7 @@ def _describe_scale(split: str, scale: Ruler) -> dict[str, Any]:
         "name": split,
         "rows": rows,
         "points": points,
-        "releases": scale.releases,
+        "releases": [(name, days.get(name)) for name in scale.releases],
         "scale": round_scale(ends),
         "label": f"{titled(split)}: strength by the release that rated a system first",
         "lead": describe_lead(scale),

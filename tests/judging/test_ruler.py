@@ -15,7 +15,7 @@ from echo_hf.judging.score import score
 from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.generate import generate
 from tests.judging.judges_for_tests import ScriptedJudge, judge_of
-from tests.systems.carried_for_tests import carrying
+from tests.systems.carried_for_tests import carrying, older_release
 from tests.systems.runs_for_tests import Acting, known
 
 
@@ -55,6 +55,21 @@ def test_the_scale_is_written_into_the_run_and_reads_back(run: EvaluationRun) ->
 def test_score_puts_a_run_that_carries_samples_on_the_scale(run: EvaluationRun) -> None:
     score(run, n_boot=0)
     assert read_ruler(run.folder.root) == measure_ruler([run])
+
+
+def test_score_measures_named_places_again_and_goes_on_without_them(
+    run: EvaluationRun, tmp_path: Path
+) -> None:
+    elder = older_release(tmp_path / "more", name="elder")
+    saved = measure_ruler([run, str(elder)])
+    assert {release.name for release in saved.releases} == {"elder", "old", "measured"}
+    score(run, n_boot=0)
+    assert read_ruler(run.folder.root) == saved
+    elder.rename(tmp_path / "elsewhere")
+    score(run, n_boot=0)
+    alone = read_ruler(run.folder.root)
+    assert alone is not None
+    assert {release.name for release in alone.releases} == {"old", "measured"}
 
 
 def test_a_carried_release_that_cannot_be_read_leaves_what_the_run_has_of_it(
