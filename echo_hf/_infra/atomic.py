@@ -112,6 +112,8 @@ def check_replaceable(folder: Path, own_names: Collection[str]) -> None:
 
 def find_complete(folder: Path) -> Path:
     """Return where to read a folder: the previous one while it is being replaced."""
+    if not folder.name:  # `.` or a root, which nobody replaces
+        return folder
     previous = _sibling_path(folder, "previous")
     return previous if previous.exists() and not folder.exists() else folder
 

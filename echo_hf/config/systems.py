@@ -91,11 +91,18 @@ class OutputPrice(Section):
     as_of: datetime.date
 
 
-def end_of_month(value: Any) -> Any:
-    """Return the last day of a month such as 2026-05; other values stay as they are."""
-    if not isinstance(value, str) or not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", value):
+def read_last_day(value: Any) -> Any:
+    """Return a day, the last one of a month such as 2026-05."""
+    if isinstance(value, datetime.date) or value is None:
         return value
-    first = datetime.date.fromisoformat(f"{value}-01")
+    try:
+        if not re.fullmatch(r"20\d{2}-\d{2}(-\d{2})?", str(value)):
+            raise ValueError
+        if len(str(value)) > len("2026-05"):
+            return datetime.date.fromisoformat(str(value))
+        first = datetime.date.fromisoformat(f"{value}-01")
+    except ValueError:
+        raise ValueError("expected a month or a day of this century, such as 2026-05") from None
     return first.replace(day=calendar.monthrange(first.year, first.month)[1])
 
 
@@ -135,7 +142,7 @@ class SystemConfig(Section):
     seed: Annotated[StrictInt, Field(ge=0, lt=2**31)] = 0
     limits: Limits = Limits()
     price: OutputPrice | None = None
-    trained: Annotated[datetime.date, BeforeValidator(end_of_month)] | None = None
+    trained: Annotated[datetime.date, BeforeValidator(read_last_day)] | None = None
 
     @property
     def usd_per_image(self) -> float | None:

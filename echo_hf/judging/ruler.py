@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset
 
-from echo_hf._infra.atomic import write_json
+from echo_hf._infra.atomic import find_complete, write_json
 from echo_hf.config.loading import Config
-from echo_hf.config.runs import is_run
+from echo_hf.config.runs import find_release, is_run
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import EchoError, HubError, ReleaseError, RunError
 from echo_hf.hub.ruler import MIN_SYSTEMS, RatedRelease, join_ratings, measure_splits, sort_by_age
-from echo_hf.hub.run_tables import released_models
+from echo_hf.hub.run_tables import MAX_RESULTS_BYTES, released_models
 from echo_hf.judging.results import FigureModel, read_figures
 from echo_hf.scores import carry_plan
 from echo_hf.scores.ruler import Ruler
-from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.benchmark import ON_HUB, Benchmark
 from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.run_tables import read_models
 from echo_hf.tables import CARRIED_RATINGS, OUTPUTS, RATINGS
@@ -50,7 +50,17 @@ class SavedRuler(FigureModel):
 
 def read_ruler(root: Path) -> SavedRuler | None:
     """Read the scale that a run's folder holds; null where there is none."""
-    return read_figures(root / RULER_FILE, SavedRuler, "ruler")
+    path = root / RULER_FILE
+    if path.exists() and not (path.is_file() and path.stat().st_size < MAX_RESULTS_BYTES):
+        raise RunError(f"{str(path)!r} is no file of a scale: run `echo-hf ruler` again")
+    saved = read_figures(path, SavedRuler, "ruler")
+    for scale in saved.splits.values() if saved else ():
+        names = {*scale.strength}
+        rows = (scale.interval, scale.how, scale.first, scale.differences)
+        pairs = all({*row} == names - {name} for name, row in scale.differences.items())
+        if any({*row} != names for row in rows) or not pairs:
+            raise RunError(f"{str(path)!r} is damaged: run `echo-hf ruler` again")
+    return saved
 
 
 def measure_ruler(
@@ -181,7 +191,15 @@ def _mean_cost(rows: pa.Table | None) -> float | None:
 def is_run_place(place: str) -> bool:
     """Return whether a place is a run, or the file that a run is made from."""
     path = Path(place)
-    return is_run(path) or (path.suffix in (".yaml", ".yml") and path.is_file())
+    if (place and is_run(path)) or (path.suffix in (".yaml", ".yml") and path.is_file()):
+        return True
+    is_release = path.is_dir() and (find_complete(find_release(path)) / MANIFEST).exists()
+    if (path.exists() and not is_release) or not (is_release or ON_HUB.fullmatch(place)):
+        raise RunError(
+            f"{place!r} is no run and no release: expected a run's folder or YAML file, the folder "
+            "of a release, or ORGANISATION/NAME@TAG"
+        )
+    return False
 
 
 def _read_run(run: EvaluationRun) -> RatedRelease:

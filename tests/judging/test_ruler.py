@@ -99,3 +99,23 @@ def test_nothing_rated_is_one_line(tmp_path: Path) -> None:
     ):
         with pytest.raises(EchoError, match="judge"):
             measure()
+
+
+@pytest.mark.parametrize("place", ["", "nowhere", "afile", ".", "/"])
+def test_what_is_no_run_and_no_release_is_named(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("afile").touch()
+    with pytest.raises(RunError, match=f"{place!r} is no run and no release"):
+        measure_ruler([place])
+
+
+def test_a_damaged_scale_is_refused(run: EvaluationRun) -> None:
+    measure_ruler([run])
+    path = run.folder.root / "ruler.json"
+    saved = json.loads(path.read_text())
+    saved["splits"]["text_to_image"]["strength"]["stranger"] = 1.0
+    path.write_text(json.dumps(saved))
+    with pytest.raises(RunError, match="is damaged: run `echo-hf ruler` again"):
+        read_ruler(run.folder.root)
