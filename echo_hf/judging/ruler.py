@@ -18,6 +18,7 @@ from echo_hf.config.loading import Config
 from echo_hf.config.runs import find_release, is_run
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import EchoError, HubError, ReleaseError, RunError
+from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.ruler import MIN_SYSTEMS, RatedRelease, join_ratings, measure_splits, sort_by_age
 from echo_hf.hub.run_tables import MAX_RESULTS_BYTES, released_models
 from echo_hf.judging.results import FigureModel, read_figures
