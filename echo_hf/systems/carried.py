@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,8 +27,9 @@ from echo_hf.collect.takedown import (
     read_tombstones,
     record_origins,
 )
-from echo_hf.config.checks import FOLDER_AND_TAG, Section
+from echo_hf.config.checks import ANSWERED_BY, FOLDER_AND_TAG, ModelIdentity, Section
 from echo_hf.config.evaluation import CarriedRelease, EvaluationBase
+from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, ReleaseError, RunError
 from echo_hf.hub.facts import CARRIED_CONFIGS, CARRIED_FOLDER, ReleaseFacts, get_table
@@ -52,6 +54,7 @@ from echo_hf.systems.run_tables import RunTables
 from echo_hf.tables import OUTPUTS, TABLES, Row, Table, arrow_rows
 
 DRAW_FILE = "draw.json"
+NAME_THEN = "system_then"  # the name in the older release, where kept outputs have another one now
 NOTHING_FORGOTTEN = Tombstones()
 MAX_DRAW_BYTES, MAX_WAIT_SECONDS = 1 << 24, 600
 
@@ -136,7 +139,50 @@ def open_carried(
                     f"carry has two releases {part.draw.release!r}: expected each tag once"
                 )
             parts[part.draw.release] = part
+            _name_kept(part, config.systems)
     return [*parts.values()]
+
+
+def _name_kept(part: CarriedPart, systems: Iterable[SystemConfig]) -> None:
+    """Give kept outputs `NAME (TAG)` for a name where the config's NAME is another model."""
+    if not ((root := part.folder.root) / KEPT_FILE).exists():
+        return
+    table = read_parquet(root / KEPT_FILE)
+    then = table[NAME_THEN if NAME_THEN in table.column_names else "system"]
+    names, models = then.to_pylist(), dict[str, set[tuple[str | None, ...]]]()
+    configured = {system.name: _identify(system.answered_by, system.adapter) for system in systems}
+    for name, provenance in zip(names, table["provenance"].to_pylist(), strict=True):
+        if name in configured:
+            models.setdefault(name, set()).add(_read_identity(provenance))
+    new_names = {name: name for name in names}
+    for name, identities in models.items():
+        while identities != {configured[name]} and new_names[name] in {*names, *configured}:
+            new_names[name] += f" ({part.draw.release})"
+    column = pa.array([new_names[name] for name in names], pa.string())
+    if column.equals(table["system"].combine_chunks()) and (root / OUTPUTS_FILE).exists():
+        return
+    (root / OUTPUTS_FILE).unlink(missing_ok=True)  # made of other names
+    kept = table.select(list(OUTPUTS.columns))
+    kept = kept.set_column(kept.column_names.index("system"), "system", column)
+    with replace_file(root / KEPT_FILE) as partial:
+        pq.write_table(kept.append_column(NAME_THEN, then), partial)
+    write_outputs(root)
+
+
+def _identify(model: ModelIdentity, adapter: str | None) -> tuple[str | None, ...]:
+    return (model.model, None) if model.model else (None, adapter)
+
+
+def _read_identity(provenance: str | None) -> tuple[str | None, ...]:
+    """Read the model that made an output, or else the adapter, from what its row says."""
+    try:
+        known = json.loads(provenance or "{}")
+        settings = known.get("system") or {}
+        stated = ModelIdentity.model_validate(known.get(ANSWERED_BY) or {})
+        stated = stated if stated.model else ModelIdentity(model=settings.get("model"))
+        return _identify(stated, settings.get("adapter"))
+    except (AttributeError, ValueError, RecursionError):
+        return (None, None)
 
 
 def _open_origin(

@@ -155,6 +155,60 @@ def test_kept_outputs_stay_where_a_model_is_found_gone_while_it_draws(tmp_path: 
     assert {row["outcome"] for row in before.values()} == {"ok"}
 
 
+def another_past(task: Task) -> GenerationResult:
+    """It draws another image of the first carried sample, and of no other."""
+    if task.sample_id in drawn_ids(0, 2) - {min(drawn_ids(0, 2))}:
+        return GenerationResult(Outcome.FAILED, text="no")
+    return GenerationResult(Outcome.OK, png("new"))
+
+
+@pytest.mark.parametrize("then", [None, "another-model-1"])
+def test_another_model_of_a_kept_name_is_another_system(tmp_path: Path, then: str | None) -> None:
+    """All that the old one drew stays, and what fails for the new one is a failure."""
+    older_release(tmp_path / "then", system("past", model=then))
+    run = carrying(tmp_path, system("past", model="another-model-2"))
+    ids, first = drawn_ids(0, 2), min(drawn_ids(0, 2))
+    for _ in range(2):  # generating again changes nothing
+        with known(past=Acting(another_past)):
+            generate(run)
+        rows = outputs_of(run)
+        images = {name: rows[name, "past (old)"]["image"] for name in ids}
+        assert images == {name: sha(png(name)) for name in ids}
+        outcomes = {name: rows[name, "past"]["outcome"] for name in ids}
+        assert outcomes == {name: "ok" if name == first else "failed" for name in ids}
+        assert rows[first, "past"]["image"] == sha(png("new"))
+        assert len(rows) == 8
+    gathered = pq.read_table(run.folder.root / "carried" / "outputs.parquet").to_pylist()
+    assert {(row["sample_id"], row["system"]) for row in gathered} == rows.keys()
+
+
+def test_the_same_model_of_a_kept_name_is_one_system_drawn_once(tmp_path: Path) -> None:
+    past = system("past", model="/mnt/models/another-model-1")  # a folder is no part of a model
+    older_release(tmp_path / "then", past)
+    run, drawer = carrying(tmp_path, past), Acting()
+    with known(past=drawer):
+        generate(run)
+    assert not {*drawer.asked} & drawn_ids(0, 2)
+    assert {who for _, who in outputs_of(run)} == {"past"}
+
+
+def test_a_kept_name_follows_the_model_in_the_config(tmp_path: Path) -> None:
+    """The draw stays as it is: the name is plain again once the config has the old model."""
+    past = system("past", model="another-model-1")
+    older_release(tmp_path / "then", past)
+    for model, name in (("2", "past (old)"), ("1", "past"), ("3", "past (old)")):
+        run = carrying(tmp_path, system("past", model=f"another-model-{model}"))
+        run.prepare()
+        assert {who for _, who in outputs_of(run)} == {name}
+
+
+def test_a_name_that_is_taken_is_given_to_no_other_system(tmp_path: Path) -> None:
+    run = hostile(tmp_path, {"system": "mine", "provenance": "["}, {"system": "mine (old)"})
+    with known(Acting()):
+        generate(run)
+    assert {who for _, who in outputs_of(run)} == {"mine", "mine (old)", "mine (old) (old)"}
+
+
 def test_a_plan_has_a_row_for_each_part_and_writes_nothing(tmp_path: Path) -> None:
     run = carrying(tmp_path)
     with known(Acting()):
