@@ -56,6 +56,8 @@ from echo_hf.tables import OUTPUTS, TABLES, Row, Table, arrow_rows
 DRAW_FILE = "draw.json"
 NAME_THEN = "system_then"  # the name in the older release, where kept outputs have another one now
 NOTHING_FORGOTTEN = Tombstones()
+DRAW = "draw"  # a column of outputs of which systems drew several for a sample: 0 is the first
+MAX_SYSTEMS = 100
 MAX_DRAW_BYTES, MAX_WAIT_SECONDS = 1 << 24, 600
 
 
@@ -258,15 +260,8 @@ def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFol
     outputs = list[Row]()
     if OUTPUTS.name in manifest.configs:
         dataset = origin.load(OUTPUTS.name)
-        owners = arrow_rows(dataset, ["sample_id"])["sample_id"].to_pylist()
-        numbers = [number for number, owner in enumerate(owners) if owner in ids]
+        numbers = _choose_outputs(dataset, ids, draw.reference)
         outputs = _read_rows(dataset.select(numbers), OUTPUTS, folder.images)
-        pairs = Counter((row["sample_id"], row["system"]) for row in outputs)
-        if (pair := next((pair for pair, count in pairs.items() if count > 1), None)) is not None:
-            raise ReleaseError(
-                f"release {draw.reference!r} has several outputs of {str(pair[1])[:80]!r} for "
-                f"sample {str(pair[0])[:80]!r}: expected one of each; download it again"
-            )
     part.root.mkdir(parents=True, exist_ok=True)
     (part.root / DRAW_FILE).unlink(missing_ok=True)
     record_origins(folder.root / ORIGINS_FILE, origins)  # for a takedown
@@ -287,6 +282,29 @@ def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFol
     draw = draw.model_copy(update={"systems": systems, "left_out": dict(+left_out)})
     write_json(part.root / DRAW_FILE, draw.model_dump(mode="json"))
     return draw
+
+
+def _choose_outputs(dataset: Dataset, ids: Collection[str], reference: str) -> list[int]:
+    """Choose each system's first output for samples, and refuse too many before any is read."""
+    names = [name for name in ("sample_id", "system", DRAW) if name in dataset.column_names]
+    rows = arrow_rows(dataset, names)
+    if (count := len(rows["system"].unique())) > MAX_SYSTEMS:
+        raise ReleaseError(
+            f"release {reference!r} has outputs of {count:,} systems: expected {MAX_SYSTEMS} at "
+            "most; carry another release"
+        )
+    draws = rows[DRAW].to_pylist() if DRAW in names else [None] * len(rows)
+    pairs = zip(rows["sample_id"].to_pylist(), rows["system"].to_pylist(), draws, strict=True)
+    chosen = dict[tuple[str, str], int]()
+    for number, (sample, system, draw) in enumerate(pairs):
+        if sample not in ids or draw not in (None, 0):
+            continue
+        if chosen.setdefault((sample, system), number) != number:
+            raise ReleaseError(
+                f"release {reference!r} has several outputs of {str(system)[:80]!r} for "
+                f"sample {str(sample)[:80]!r}: expected one of each; download it again"
+            )
+    return [*chosen.values()]
 
 
 def _random_key(seed: int, sample_id: str) -> bytes:

@@ -379,6 +379,37 @@ def test_two_outputs_for_one_are_refused(tmp_path: Path) -> None:
     assert "several outputs of 'past'" in said_by(ReleaseError, lambda: run.parts)
 
 
+def test_a_release_of_too_many_systems_is_refused_before_an_output_is_read(tmp_path: Path) -> None:
+    run = hostile(tmp_path, *({"system": f"s{number}"} for number in range(101)))
+    said = said_by(ReleaseError, lambda: run.parts)
+    assert str(tmp_path / "then" / "old") in said
+    assert "101 systems: expected 100 at most" in said
+    assert [*(tmp_path / "runs").rglob("kept.parquet")] == []
+
+
+def test_as_many_systems_as_may_be_are_kept(tmp_path: Path) -> None:
+    run = hostile(tmp_path, *({"system": f"s{number}"} for number in range(100)))
+    run.prepare()
+    assert len(outputs_of(run)) == 100
+
+
+def test_of_several_draws_for_a_sample_the_first_is_kept(tmp_path: Path) -> None:
+    past = older_release(tmp_path / "then")
+    (file,) = (past / "outputs").glob("*.parquet")
+    rows = pq.read_table(file).to_pylist()
+    several = [
+        {**row, "draw": draw, **({"seed": 100 + draw} if draw else {})}
+        for row in rows
+        for draw in ((1, 0, 2) if row["sample_id"] != rows[0]["sample_id"] else (3, None))
+    ]
+    schema = pq.read_schema(file).remove_metadata().append(pa.field("draw", pa.int64()))
+    write_cells(past, pa.Table.from_pylist(several, schema))
+    run = carrying(tmp_path, samples=50)
+    run.prepare()
+    assert len(outputs_of(run)) == len(rows) == 10
+    assert {row["seed"] for row in outputs_of(run).values()} == {7}
+
+
 def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     run = carrying(tmp_path)
     (file,) = (tmp_path / "then" / "old" / "outputs").glob("*.parquet")
@@ -393,13 +424,19 @@ def rewrite_outputs(folder: Path, **changes: object) -> EvaluationRun:
     (file,) = (past / "outputs").glob("*.parquet")
     table = pq.read_table(file)
     rows = [{**row, **changes} for row in table.to_pylist()]
-    pq.write_table(pa.Table.from_pylist(rows, table.schema), file)
+    write_cells(past, pa.Table.from_pylist(rows, table.schema))
+    return carrying(folder, samples=50)
+
+
+def write_cells(past: Path, table: pa.Table) -> None:
+    """Write the outputs of a release again, with the digests that fit them."""
+    (file,) = (past / "outputs").glob("*.parquet")
+    pq.write_table(table, file)
     manifest = json.loads((past / "manifest.json").read_text())
     (entry,) = manifest["configs"]["outputs"]["files"]
     data = file.read_bytes()
     entry |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     (past / "manifest.json").write_text(json.dumps(manifest))
-    return carrying(folder, samples=50)
 
 
 def bomb() -> bytes:
