@@ -113,6 +113,22 @@ def test_a_sample_that_is_in_the_benchmark_as_well_is_asked_for_once(tmp_path: P
     assert outputs_of(run)["o0", "mine"]["image"] == own["image"] == sha(png("o0"))
 
 
+def test_a_dry_run_plans_what_is_drawn_then(tmp_path: Path) -> None:
+    """Of `past` all carried samples are kept; o0 is in the benchmark as well."""
+    sharing(tmp_path)
+    run = carrying(tmp_path, PAST, system(), samples=50)
+    for settings, counts in (({}, [3, 0, 3, 9]), ({}, [0] * 4), ({"steps": 2}, [3, 9, 3, 9])):
+        by_name = {name: Acting(more=settings) for name in ("past", "mine")}
+        with known(**by_name):
+            dry, done = (generate(run, dry_run=is_dry).plans for is_dry in (True, False))
+        assert [len(plan.todo) for plan in dry] == counts
+        assert [(plan.todo, plan.stored, plan.stale) for plan in dry] == [
+            (plan.todo, plan.stored, plan.stale) for plan in done
+        ]
+        assert [len(one.asked) for one in by_name.values()] == [sum(counts[:2]), sum(counts[2:])]
+        assert all(plan.stale in (0, len(plan.todo)) for plan in dry)
+
+
 def test_a_kept_output_under_the_same_settings_is_not_drawn_again(tmp_path: Path) -> None:
     """Under other settings it is: a name stands for what it is today."""
     run, past = carrying(tmp_path, PAST), Acting()
