@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from huggingface_hub import HfApi
 from pydantic import ValidationError
 
 from echo_hf._infra.text import pluralize
-from echo_hf.config.checks import first_error
+from echo_hf.config.checks import FOLDER_AND_TAG, first_error
 from echo_hf.config.collection import Search, phase_dates
+from echo_hf.config.evaluation import CarriedRelease
 from echo_hf.config.loading import load_config
 from echo_hf.config.sections import ReleaseOptions, Target
 from echo_hf.errors import ConfigError
@@ -24,6 +25,7 @@ from echo_hf.hub.load import download_files
 from echo_hf.hub.manifest import CARD, MANIFEST, Manifest, read_manifest
 from echo_hf.hub.release import is_complete
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.systems.benchmark import ON_HUB
 from echo_hf.tables import OUTPUTS
 
 CONFIG_FILE = "config.yaml"
@@ -89,6 +91,11 @@ def derive_config(
         remarks.append(f"posts: searches that do not name {old.name} stay: {', '.join(kept_terms)}")
     if not posts:
         remarks.append(f"posts: name what people posted about {model}; no platform was searched")
+    if carry := previous.sections.get("carry"):
+        remarks.append(
+            f"carry: samples of {pluralize(len(carry), 'older release')}; each costs its number of "
+            "samples x systems in images, and as many ratings by each judge; old ones may go"
+        )
     slug = "-".join(re.findall(r"[a-z0-9]+(?:\.[0-9]+)*", model.lower()))[:MAX_NAME] or "next"
     name = f"{slug}-{released:%Y-%m}" if released else slug
     sections = {"name": name, "target": target, "posts": posts or [NO_POSTS], **previous.sections}
@@ -129,18 +136,37 @@ def _carry_outputs(manifest: Manifest, place: str) -> dict[str, Any]:
     return {"carry": [{"release": place}]} if OUTPUTS.name in manifest.configs else {}
 
 
+def _list_earlier(
+    carried: Iterable[CarriedRelease], folder: Path, remarks: list[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the entries of `carry` whose release can still be found; remark on the others."""
+    for each in carried:
+        place, tag = folder / each.release, each.release.rpartition("@")[2]
+        names_tag = ON_HUB.fullmatch(each.release) and FOLDER_AND_TAG.fullmatch(tag)
+        if place.exists() or names_tag:
+            release = str(place.resolve()) if place.exists() else each.release
+            yield {**each.model_dump(mode="json", exclude_defaults=True), "release": release}
+        else:
+            remarks.append(
+                f"carry: {each.release!r} left out, as no folder is there: name where it is now"
+            )
+
+
 def _read_run(folder: Path) -> PreviousRelease:
     config, remarks = load_config(folder / CONFIG_FILE), list[str]()
     sections = config.model_dump(mode="json", exclude_defaults=True)
     release = RunFolder(folder.resolve()).release
     for name in ("name", "target", "posts", "shard", "paper"):
         sections.pop(name, None)
-    sections.pop("carry", None)
+    newest = list[dict[str, Any]]()
     if is_complete(release):
         sections["analysis"] = {**sections.get("analysis", {}), "before": str(release)}
-        sections |= _carry_outputs(read_manifest(release), str(release))
+        newest = _carry_outputs(read_manifest(release), str(release)).get("carry", [])
     else:
         remarks.append(f"analysis.before: {str(folder)!r} holds no release to compare with")
+    sections.pop("carry", None)
+    if carry := [*_list_earlier(config.carry, folder.resolve(), remarks), *newest]:
+        sections["carry"] = carry
     if files := sum(entry.search is None for entry in config.posts):
         remarks.append(
             f"posts: {pluralize(files, 'file')} of posts about {config.target.name} left out"

@@ -87,23 +87,29 @@ def join_ratings(releases: Sequence[RatedRelease], split: str) -> list[Row]:
     rows = {release.name: list(release.iterate_ratings(split)) for release in releases}
     names: dict[str, dict[tuple[str, str], str]] = {}
     for kind in ("system", "judge"):
-        names[kind] = dict(_name_by_identity(releases, rows, kind))
+        names[kind] = _name_by_identity(releases, rows, kind)
     newest_digest = dict[str, str | None]()
     for release in reversed(releases):
         for row in rows[release.name]:
             newest_digest.setdefault(row["sample_id"], row["sample_digest"])
-    joined = list[Row]()
+    joined, seen = list[Row](), set[tuple[object, ...]]()
     for release in releases:
         # What is carried is older than what carries it, which is how the ruler sees their order.
         for row in sorted(rows[release.name], key=lambda row: row["carried_from"] is None):
             sample, digest = row["sample_id"], row["sample_digest"]
             if None not in (digest, known := newest_digest[sample]) and digest != known:
                 sample = f"{sample} ({digest[:8]})"
+            system = names["system"][release.name, row["system"]]
+            judge = names["judge"][release.name, row["judge"]]
+            # One system may be carried from two releases, which share a sample.
+            if (key := (release.name, sample, system, judge, row["repeat"])) in seen:
+                continue
+            seen.add(key)
             joined.append(
                 {
                     "sample_id": sample,
-                    "system": names["system"][release.name, row["system"]],
-                    "judge": names["judge"][release.name, row["judge"]],
+                    "system": system,
+                    "judge": judge,
                     "rubric": RUBRIC,
                     "repeat": row["repeat"],
                     "rating": row["rating"],
@@ -116,29 +122,45 @@ def join_ratings(releases: Sequence[RatedRelease], split: str) -> list[Row]:
 
 def _name_by_identity(
     releases: Sequence[RatedRelease], rows: Mapping[str, Sequence[Row]], kind: str
-) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the name of each release's system or judge: the plain one is the newest's."""
-    known = dict[str, list[tuple[str, str | None, set[str]]]]()
+) -> dict[tuple[str, str], str]:
+    """Return the name of each release's system or judge: the plain one is the newest's."""
+    instructions = dict[tuple[str, str], set[str]]()
     for release in reversed(releases):
-        digests = dict[str, set[str]]()
         for row in rows[release.name]:
-            own = digests.setdefault(row[kind], set())
+            own = instructions.setdefault((release.name, row[kind]), set())
             if kind == "judge" and row["prompt_digest"]:
                 own.add(row["prompt_digest"])
-        for name, instructions in digests.items():
-            model = release.models.get(f"{kind}s", {}).get(name, ModelIdentity()).model
-            identities = known.setdefault(name, [])
-            label = name if not identities else f"{name} ({release.name})"
-            for other_label, other_model, others in identities:
-                is_same_model = None in (model, other_model) or model == other_model
-                if is_same_model and not (
-                    instructions and others and instructions.isdisjoint(others)
-                ):
-                    label = other_label
-                    break
-            else:
-                identities.append((label, model, instructions))
-            yield (release.name, name), label
+    # What a release carries as `NAME (TAG)` is NAME of TAG, and was found to be no other's NAME.
+    origins = dict[tuple[str, str], tuple[str, str]]()
+    apart = dict[tuple[str, str], list[tuple[str, str]]]()
+    for carrier, name in instructions if kind == "system" else ():
+        base, _, tag = name.removesuffix(")").rpartition(" (")
+        if name == f"{base} ({tag})" and tag != carrier and (tag, base) in instructions:
+            origins[carrier, name] = tag, base
+            apart.setdefault((tag, base), []).append((carrier, base))
+    known = dict[str, list[tuple[str, str | None, set[str]]]]()
+    models = {release.name: release.models.get(f"{kind}s", {}) for release in releases}
+    labels = dict[tuple[str, str], str]()
+    for key in [key for key in instructions if key not in origins]:
+        (tag, name), own = key, instructions[key]
+        model = models[tag].get(name, ModelIdentity()).model
+        identities = known.setdefault(name, [])
+        others = {labels.get(other) for other in apart.get(key, ())}
+        labels[key] = name if not identities else f"{name} ({tag})"
+        for other_label, other_model, theirs in identities:
+            is_same_model = None in (model, other_model) or model == other_model
+            is_same_model = is_same_model and other_label not in others
+            if is_same_model and not (own and theirs and own.isdisjoint(theirs)):
+                labels[key] = other_label
+                break
+        else:
+            identities.append((labels[key], model, own))
+    for key in origins:
+        origin = key
+        while origin in origins:
+            origin = origins[origin]
+        labels[key] = labels[origin]
+    return labels
 
 
 def measure_splits(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,8 +27,9 @@ from echo_hf.collect.takedown import (
     read_tombstones,
     record_origins,
 )
-from echo_hf.config.checks import FOLDER_AND_TAG, Section
+from echo_hf.config.checks import ANSWERED_BY, FOLDER_AND_TAG, ModelIdentity, Section
 from echo_hf.config.evaluation import CarriedRelease, EvaluationBase
+from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, ReleaseError, RunError
 from echo_hf.hub.facts import CARRIED_CONFIGS, CARRIED_FOLDER, ReleaseFacts, get_table
@@ -52,7 +54,10 @@ from echo_hf.systems.run_tables import RunTables
 from echo_hf.tables import OUTPUTS, TABLES, Row, Table, arrow_rows
 
 DRAW_FILE = "draw.json"
+NAME_THEN = "system_then"  # the name in the older release, where kept outputs have another one now
 NOTHING_FORGOTTEN = Tombstones()
+DRAW = "draw"  # a column of outputs of which systems drew several for a sample: 0 is the first
+MAX_SYSTEMS = 100
 MAX_DRAW_BYTES, MAX_WAIT_SECONDS = 1 << 24, 600
 
 
@@ -136,7 +141,50 @@ def open_carried(
                     f"carry has two releases {part.draw.release!r}: expected each tag once"
                 )
             parts[part.draw.release] = part
+            _name_kept(part, config.systems)
     return [*parts.values()]
+
+
+def _name_kept(part: CarriedPart, systems: Iterable[SystemConfig]) -> None:
+    """Give kept outputs `NAME (TAG)` for a name where the config's NAME is another model."""
+    if not ((root := part.folder.root) / KEPT_FILE).exists():
+        return
+    table = read_parquet(root / KEPT_FILE)
+    then = table[NAME_THEN if NAME_THEN in table.column_names else "system"]
+    names, models = then.to_pylist(), dict[str, set[tuple[str | None, ...]]]()
+    configured = {system.name: _identify(system.answered_by, system.adapter) for system in systems}
+    for name, provenance in zip(names, table["provenance"].to_pylist(), strict=True):
+        if name in configured:
+            models.setdefault(name, set()).add(_read_identity(provenance))
+    new_names = {name: name for name in names}
+    for name, identities in models.items():
+        while identities != {configured[name]} and new_names[name] in {*names, *configured}:
+            new_names[name] += f" ({part.draw.release})"
+    column = pa.array([new_names[name] for name in names], pa.string())
+    if column.equals(table["system"].combine_chunks()) and (root / OUTPUTS_FILE).exists():
+        return
+    (root / OUTPUTS_FILE).unlink(missing_ok=True)  # made of other names
+    kept = table.select(list(OUTPUTS.columns))
+    kept = kept.set_column(kept.column_names.index("system"), "system", column)
+    with replace_file(root / KEPT_FILE) as partial:
+        pq.write_table(kept.append_column(NAME_THEN, then), partial)
+    write_outputs(root)
+
+
+def _identify(model: ModelIdentity, adapter: str | None) -> tuple[str | None, ...]:
+    return (model.model, None) if model.model else (None, adapter)
+
+
+def _read_identity(provenance: str | None) -> tuple[str | None, ...]:
+    """Read the model that made an output, or else the adapter, from what its row says."""
+    try:
+        known = json.loads(provenance or "{}")
+        settings = known.get("system") or {}
+        stated = ModelIdentity.model_validate(known.get(ANSWERED_BY) or {})
+        stated = stated if stated.model else ModelIdentity(model=settings.get("model"))
+        return _identify(stated, settings.get("adapter"))
+    except (AttributeError, ValueError, RecursionError):
+        return (None, None)
 
 
 def _open_origin(
@@ -212,15 +260,8 @@ def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFol
     outputs = list[Row]()
     if OUTPUTS.name in manifest.configs:
         dataset = origin.load(OUTPUTS.name)
-        owners = arrow_rows(dataset, ["sample_id"])["sample_id"].to_pylist()
-        numbers = [number for number, owner in enumerate(owners) if owner in ids]
+        numbers = _choose_outputs(dataset, ids, draw.reference)
         outputs = _read_rows(dataset.select(numbers), OUTPUTS, folder.images)
-        pairs = Counter((row["sample_id"], row["system"]) for row in outputs)
-        if (pair := next((pair for pair, count in pairs.items() if count > 1), None)) is not None:
-            raise ReleaseError(
-                f"release {draw.reference!r} has several outputs of {str(pair[1])[:80]!r} for "
-                f"sample {str(pair[0])[:80]!r}: expected one of each; download it again"
-            )
     part.root.mkdir(parents=True, exist_ok=True)
     (part.root / DRAW_FILE).unlink(missing_ok=True)
     record_origins(folder.root / ORIGINS_FILE, origins)  # for a takedown
@@ -241,6 +282,29 @@ def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFol
     draw = draw.model_copy(update={"systems": systems, "left_out": dict(+left_out)})
     write_json(part.root / DRAW_FILE, draw.model_dump(mode="json"))
     return draw
+
+
+def _choose_outputs(dataset: Dataset, ids: Collection[str], reference: str) -> list[int]:
+    """Choose each system's first output for samples, and refuse too many before any is read."""
+    names = [name for name in ("sample_id", "system", DRAW) if name in dataset.column_names]
+    rows = arrow_rows(dataset, names)
+    if (count := len(rows["system"].unique())) > MAX_SYSTEMS:
+        raise ReleaseError(
+            f"release {reference!r} has outputs of {count:,} systems: expected {MAX_SYSTEMS} at "
+            "most; carry another release"
+        )
+    draws = rows[DRAW].to_pylist() if DRAW in names else [None] * len(rows)
+    pairs = zip(rows["sample_id"].to_pylist(), rows["system"].to_pylist(), draws, strict=True)
+    chosen = dict[tuple[str, str], int]()
+    for number, (sample, system, draw) in enumerate(pairs):
+        if sample not in ids or draw not in (None, 0):
+            continue
+        if chosen.setdefault((sample, system), number) != number:
+            raise ReleaseError(
+                f"release {reference!r} has several outputs of {str(system)[:80]!r} for "
+                f"sample {str(sample)[:80]!r}: expected one of each; download it again"
+            )
+    return [*chosen.values()]
 
 
 def _random_key(seed: int, sample_id: str) -> bytes:

@@ -106,19 +106,18 @@ def generate_outputs(
                     work_at(places)
         tasks = run.read_tasks(limit)
         beside = [(part, part.read_tasks(limit)) for part in run.parts]
+        # Also where nothing is drawn: what was drawn of them before is in no plan.
+        revealed = run.read_revealed(tasks)
+        kept = [read_kept(part.folder.root) for part, _ in beside]
+        options: dict[str, Any] = {"retry": again}
         groups = list[list[SystemRun]]()
         for settings, system in chosen:
             try:
-                revealed = None if dry_run else run.read_revealed(tasks)
-                group = [
-                    SystemRun(settings, system, folder, tasks.tasks, retry=again, kept=revealed)
-                ]
-                for part, others in beside:
-                    kept = read_kept(part.folder.root)
-                    options: dict[str, Any] = {"retry": again, "main": group[0], "kept": kept}
-                    own = SystemRun(
-                        settings, system, part.folder, others.tasks, part=part.part, **options
-                    )
+                first = SystemRun(settings, system, folder, tasks.tasks, kept=revealed, **options)
+                group = [first]
+                for (part, others), outputs in zip(beside, kept, strict=True):
+                    values = (settings, system, part.folder, others.tasks)
+                    own = SystemRun(*values, main=first, part=part.part, kept=outputs, **options)
                     group.append(own)
                 groups.append(group)
             except GenerationError as error:  # its files cannot be read; the others go on

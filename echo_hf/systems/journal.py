@@ -277,7 +277,9 @@ def write_outputs(root: Path) -> Path:
 
 def read_kept(root: Path) -> pa.Table:
     path = root / KEPT_FILE
-    return read_parquet(path).cast(OUTPUTS.schema) if path.exists() else OUTPUTS.make_empty()
+    if not path.exists():
+        return OUTPUTS.make_empty()
+    return read_parquet(path).select(list(OUTPUTS.columns)).cast(OUTPUTS.schema)
 
 
 def build_outputs_table(root: Path) -> pa.Table:

@@ -188,6 +188,8 @@ class SystemRun:
         if self.main is not None:
             shared = {(task.sample_id, task.sample_digest) for task in self.main._tasks}
         for task in tasks:
+            if (task.sample_id, task.sample_digest) in shared:
+                continue
             # A result under other settings or of another digest is stale, and drawn again.
             has_failed, entry = False, entries.get(task.sample_id)
             if entry is not None:
@@ -199,8 +201,6 @@ class SystemRun:
                 stale += entry.outcome in SETTLED
                 is_same = is_same and entry.sample_digest == task.sample_digest
                 has_failed = is_same and entry.outcome == Outcome.FAILED
-            if (task.sample_id, task.sample_digest) in shared:
-                continue
             if has_failed:
                 failed.append(task)
             else:

@@ -278,8 +278,24 @@ def test_a_dehydrated_release_falls_out_and_counts_once_hydrated(folder: Path) -
 
 
 def test_the_next_config_proposes_the_release_with_its_outputs(folder: Path) -> None:
-    run = folder / "second" / "runs" / "second"
+    """It comes last, after those that the run carries and that are there; a note says the cost."""
+    run, first = folder / "second" / "runs" / "second", folder / "first" / "runs" / "lumen"
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    elsewhere = [
+        {"release": "../../../first/runs/lumen/release", "samples": 3},
+        {"release": "lab/echo@lumen-2025", "seed": 2},
+        {"release": "lab/echo"},
+        {"release": "/nowhere/release@one"},
+    ]
+    (run / "config.yaml").write_text(yaml.safe_dump({**config, "carry": elsewhere}))
     derived = derive_config(str(run), "Lumen Two")
-    assert derived.sections["carry"] == [{"release": str(run / "release")}]
+    *earlier, newest = derived.sections["carry"]
+    assert Path(earlier[0].pop("release")).samefile(first / "release")
+    assert earlier == [{"samples": 3}, {"release": "lab/echo@lumen-2025", "seed": 2}]
+    assert newest == {"release": str(run / "release")}
+    notes = "\n".join(note for note in derived.remarks if note.startswith("carry: "))
+    assert "samples of 3 older releases; each costs its number of samples x systems" in notes
+    assert "'lab/echo' left out" in notes
+    assert "'/nowhere/release@one' left out" in notes
     derived = derive_config(str(run / "release"), "Lumen Two")
     assert derived.sections["carry"] == [{"release": str(run / "release")}]

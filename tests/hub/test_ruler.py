@@ -117,6 +117,37 @@ def test_a_system_with_another_model_is_another_system():
     assert [row["system"] for row in join_ratings(releases, SPLIT)] == ["ash (one)", "ash"]
 
 
+def test_what_is_kept_beside_another_model_of_its_name_is_the_system_of_its_release():
+    """`ash` of both older releases is one model, which the newest carries from each."""
+    names = ("ash", "ash (one)", "ash (two)")
+    carried = [
+        rate("s1", name, rating, release="one" if name == "ash (one)" else "two")
+        for name, rating in zip(names, (7.0, 4.0, 5.0), strict=True)
+    ]
+    for old_model in ("a", None):
+        models = {"systems": {"ash": ModelIdentity(model=old_model)}}
+        releases = [
+            make_release("one", [rate("s1", "ash", 5.0)], models=models),
+            make_release("two", [rate("s2", "ash", 5.0)], models=models),
+            make_release(
+                "three",
+                [rate("s3", "ash", 7.0)],
+                carried,
+                {"systems": {"ash": ModelIdentity(model="c")}},
+            ),
+        ]
+        rows = join_ratings(releases, SPLIT)
+        assert [(row["release"], row["sample_id"], row["system"]) for row in rows] == [
+            ("one", "s1", "ash (two)"),
+            ("two", "s2", "ash (two)"),
+            ("three", "s1", "ash"),
+            ("three", "s1", "ash (two)"),
+            ("three", "s3", "ash"),
+        ]
+        alone = {row["system"] for row in join_ratings(releases[2:], SPLIT)}
+        assert alone == {*names}
+
+
 def test_a_sample_with_another_prompt_is_another_sample():
     old = make_release("old", [rate("s1", "ash", 5.0, digest="0123456789")])
     new = make_release("new", [rate("s1", "ash", 5.0, digest="abcdef")])

@@ -20,7 +20,7 @@ from echo_hf.systems.generate import generate
 from echo_hf.tables import Outcome
 from tests.judging.judges_for_tests import Row, ScriptedJudge, judge_of, prompt_of
 from tests.systems.carried_for_tests import carrying, sharing
-from tests.systems.runs_for_tests import Acting, known, png, system
+from tests.systems.runs_for_tests import Acting, drawn_for, known, png, system
 
 
 def judged(run: EvaluationRun, *judges: Row) -> EvaluationRun:
@@ -167,3 +167,17 @@ def test_the_tables_of_a_run_have_the_ratings_that_count(run: EvaluationRun) -> 
         generate(run)
     rows = pq.read_table(folder / "ratings.parquet").to_pylist()
     assert Counter(row["system"] for row in rows) == {"past": 4}
+
+
+def test_another_model_of_a_kept_name_is_rated_beside_it(tmp_path: Path) -> None:
+    """Where the new one has no image, the old one's is not rated as its own."""
+    run = judged(carrying(tmp_path, system("past", model="another-model-2")))
+    failure = GenerationResult(Outcome.REFUSED)
+    own = {task.sample_id for task in run.read_tasks().tasks}
+    draws = Acting(lambda task: drawn_for(task) if task.sample_id in own else failure)
+    with known(past=draws):
+        generate(run)
+    ScriptedJudge().use()
+    judge(run)
+    ratings = pq.read_table(run.folder.root / "carried" / "ratings.parquet").to_pylist()
+    assert Counter(row["system"] for row in ratings if row["rating"]) == {"past (old)": 4}

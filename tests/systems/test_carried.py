@@ -113,6 +113,22 @@ def test_a_sample_that_is_in_the_benchmark_as_well_is_asked_for_once(tmp_path: P
     assert outputs_of(run)["o0", "mine"]["image"] == own["image"] == sha(png("o0"))
 
 
+def test_a_dry_run_plans_what_is_drawn_then(tmp_path: Path) -> None:
+    """Of `past` all carried samples are kept; o0 is in the benchmark as well."""
+    sharing(tmp_path)
+    run = carrying(tmp_path, PAST, system(), samples=50)
+    for settings, counts in (({}, [3, 0, 3, 9]), ({}, [0] * 4), ({"steps": 2}, [3, 9, 3, 9])):
+        by_name = {name: Acting(more=settings) for name in ("past", "mine")}
+        with known(**by_name):
+            dry, done = (generate(run, dry_run=is_dry).plans for is_dry in (True, False))
+        assert [len(plan.todo) for plan in dry] == counts
+        assert [(plan.todo, plan.stored, plan.stale) for plan in dry] == [
+            (plan.todo, plan.stored, plan.stale) for plan in done
+        ]
+        assert [len(one.asked) for one in by_name.values()] == [sum(counts[:2]), sum(counts[2:])]
+        assert all(plan.stale in (0, len(plan.todo)) for plan in dry)
+
+
 def test_a_kept_output_under_the_same_settings_is_not_drawn_again(tmp_path: Path) -> None:
     """Under other settings it is: a name stands for what it is today."""
     run, past = carrying(tmp_path, PAST), Acting()
@@ -153,6 +169,60 @@ def test_kept_outputs_stay_where_a_model_is_found_gone_while_it_draws(tmp_path: 
         generate(run)
     assert outputs_of(run) == before
     assert {row["outcome"] for row in before.values()} == {"ok"}
+
+
+def another_past(task: Task) -> GenerationResult:
+    """It draws another image of the first carried sample, and of no other."""
+    if task.sample_id in drawn_ids(0, 2) - {min(drawn_ids(0, 2))}:
+        return GenerationResult(Outcome.FAILED, text="no")
+    return GenerationResult(Outcome.OK, png("new"))
+
+
+@pytest.mark.parametrize("then", [None, "another-model-1"])
+def test_another_model_of_a_kept_name_is_another_system(tmp_path: Path, then: str | None) -> None:
+    """All that the old one drew stays, and what fails for the new one is a failure."""
+    older_release(tmp_path / "then", system("past", model=then))
+    run = carrying(tmp_path, system("past", model="another-model-2"))
+    ids, first = drawn_ids(0, 2), min(drawn_ids(0, 2))
+    for _ in range(2):  # generating again changes nothing
+        with known(past=Acting(another_past)):
+            generate(run)
+        rows = outputs_of(run)
+        images = {name: rows[name, "past (old)"]["image"] for name in ids}
+        assert images == {name: sha(png(name)) for name in ids}
+        outcomes = {name: rows[name, "past"]["outcome"] for name in ids}
+        assert outcomes == {name: "ok" if name == first else "failed" for name in ids}
+        assert rows[first, "past"]["image"] == sha(png("new"))
+        assert len(rows) == 8
+    gathered = pq.read_table(run.folder.root / "carried" / "outputs.parquet").to_pylist()
+    assert {(row["sample_id"], row["system"]) for row in gathered} == rows.keys()
+
+
+def test_the_same_model_of_a_kept_name_is_one_system_drawn_once(tmp_path: Path) -> None:
+    past = system("past", model="/mnt/models/another-model-1")  # a folder is no part of a model
+    older_release(tmp_path / "then", past)
+    run, drawer = carrying(tmp_path, past), Acting()
+    with known(past=drawer):
+        generate(run)
+    assert not {*drawer.asked} & drawn_ids(0, 2)
+    assert {who for _, who in outputs_of(run)} == {"past"}
+
+
+def test_a_kept_name_follows_the_model_in_the_config(tmp_path: Path) -> None:
+    """The draw stays as it is: the name is plain again once the config has the old model."""
+    past = system("past", model="another-model-1")
+    older_release(tmp_path / "then", past)
+    for model, name in (("2", "past (old)"), ("1", "past"), ("3", "past (old)")):
+        run = carrying(tmp_path, system("past", model=f"another-model-{model}"))
+        run.prepare()
+        assert {who for _, who in outputs_of(run)} == {name}
+
+
+def test_a_name_that_is_taken_is_given_to_no_other_system(tmp_path: Path) -> None:
+    run = hostile(tmp_path, {"system": "mine", "provenance": "["}, {"system": "mine (old)"})
+    with known(Acting()):
+        generate(run)
+    assert {who for _, who in outputs_of(run)} == {"mine", "mine (old)", "mine (old) (old)"}
 
 
 def test_a_plan_has_a_row_for_each_part_and_writes_nothing(tmp_path: Path) -> None:
@@ -325,6 +395,37 @@ def test_two_outputs_for_one_are_refused(tmp_path: Path) -> None:
     assert "several outputs of 'past'" in said_by(ReleaseError, lambda: run.parts)
 
 
+def test_a_release_of_too_many_systems_is_refused_before_an_output_is_read(tmp_path: Path) -> None:
+    run = hostile(tmp_path, *({"system": f"s{number}"} for number in range(101)))
+    said = said_by(ReleaseError, lambda: run.parts)
+    assert str(tmp_path / "then" / "old") in said
+    assert "101 systems: expected 100 at most" in said
+    assert [*(tmp_path / "runs").rglob("kept.parquet")] == []
+
+
+def test_as_many_systems_as_may_be_are_kept(tmp_path: Path) -> None:
+    run = hostile(tmp_path, *({"system": f"s{number}"} for number in range(100)))
+    run.prepare()
+    assert len(outputs_of(run)) == 100
+
+
+def test_of_several_draws_for_a_sample_the_first_is_kept(tmp_path: Path) -> None:
+    past = older_release(tmp_path / "then")
+    (file,) = (past / "outputs").glob("*.parquet")
+    rows = pq.read_table(file).to_pylist()
+    several = [
+        {**row, "draw": draw, **({"seed": 100 + draw} if draw else {})}
+        for row in rows
+        for draw in ((1, 0, 2) if row["sample_id"] != rows[0]["sample_id"] else (3, None))
+    ]
+    schema = pq.read_schema(file).remove_metadata().append(pa.field("draw", pa.int64()))
+    write_cells(past, pa.Table.from_pylist(several, schema))
+    run = carrying(tmp_path, samples=50)
+    run.prepare()
+    assert len(outputs_of(run)) == len(rows) == 10
+    assert {row["seed"] for row in outputs_of(run).values()} == {7}
+
+
 def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     run = carrying(tmp_path)
     (file,) = (tmp_path / "then" / "old" / "outputs").glob("*.parquet")
@@ -339,13 +440,19 @@ def rewrite_outputs(folder: Path, **changes: object) -> EvaluationRun:
     (file,) = (past / "outputs").glob("*.parquet")
     table = pq.read_table(file)
     rows = [{**row, **changes} for row in table.to_pylist()]
-    pq.write_table(pa.Table.from_pylist(rows, table.schema), file)
+    write_cells(past, pa.Table.from_pylist(rows, table.schema))
+    return carrying(folder, samples=50)
+
+
+def write_cells(past: Path, table: pa.Table) -> None:
+    """Write the outputs of a release again, with the digests that fit them."""
+    (file,) = (past / "outputs").glob("*.parquet")
+    pq.write_table(table, file)
     manifest = json.loads((past / "manifest.json").read_text())
     (entry,) = manifest["configs"]["outputs"]["files"]
     data = file.read_bytes()
     entry |= {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     (past / "manifest.json").write_text(json.dumps(manifest))
-    return carrying(folder, samples=50)
 
 
 def bomb() -> bytes:

@@ -157,6 +157,26 @@ def test_nobody_is_asked_again_for_what_was_revealed(
     assert open_run(folder).sealed is None
 
 
+def test_what_was_revealed_is_planned_as_it_is_drawn(
+    folder: Path, acting: dict[str, Acting], judge: ScriptedJudge
+) -> None:
+    """`mine` has drawn some of them while they were sealed, and `yours` none."""
+    generate(open_run(folder), systems=["mine"], limit=2)
+    drawn = len(acting["mine"].asked)
+    manifest = read_release(run_of(folder) / "release").manifest
+    assert manifest.sealed
+    SealedSamples(open_run(folder).folder).reveal("v1", manifest.sealed.root)
+    plans = generate(open_run(folder), dry_run=True).plans
+    assert not (run_of(folder) / "outputs" / "yours.jsonl").exists()
+    for one in acting.values():
+        one.asked.clear()
+    generate(open_run(folder))
+    planned = {plan.system: len(plan.todo) for plan in plans}
+    assert planned == {name: len(one.asked) for name, one in acting.items()}
+    assert drawn > 2
+    assert planned["yours"] == planned["mine"] + drawn
+
+
 def test_a_forgotten_post_takes_outputs_and_ratings_of_its_sealed_sample_along(
     folder: Path, acting: dict[str, Acting], judge: ScriptedJudge
 ) -> None:
