@@ -14,8 +14,9 @@ import pytest
 
 from echo_hf.builder.build import build
 from echo_hf.builder.takedown import forget
-from echo_hf.config.evaluation import JudgeConfig
+from echo_hf.config.evaluation import CarriedRelease, EvaluationConfig, JudgeConfig
 from echo_hf.engines.base import Request
+from echo_hf.errors import ConfigError, ReleaseError
 from echo_hf.hub.release import read_release
 from echo_hf.hub.sealed import SealedSamples
 from echo_hf.judging.complaints import read_complaints
@@ -171,3 +172,18 @@ def test_a_forgotten_post_takes_outputs_and_ratings_of_its_sealed_sample_along(
     assert {row["sample_id"] for row in read(run / "sealed", "outputs")} == (
         sealed.keys() - {*removal.samples}
     )
+
+
+def test_no_other_run_takes_them(folder: Path, acting: dict[str, Acting]) -> None:
+    """Neither as its benchmark nor as samples that it carries along into its own release."""
+    private, open_release = (str(run_of(folder) / place) for place in ("sealed/release", "release"))
+    taking = EvaluationConfig(name="taking", benchmark=private, systems=(system("mine"),))
+    carrying = taking.model_copy(
+        update={"benchmark": open_release, "carry": (CarriedRelease(release=private),)}
+    )
+    for config in (taking, carrying):
+        with pytest.raises((ConfigError, ReleaseError), match="holds sealed samples") as refused:
+            generate(config, runs=folder / "others")
+        assert "\n" not in str(refused.value)
+    assert not any((folder / "others").rglob("*.parquet"))
+    assert acting["mine"].asked == []
