@@ -31,6 +31,7 @@ from echo_hf.hub.release import (
     verify_release,
     write_release,
 )
+from echo_hf.hub.remote import Remote
 from echo_hf.hub.sealed import SealedSamples, check_openings
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
@@ -493,3 +494,39 @@ def test_a_release_without_sealed_samples_is_what_it_was(write: Callable[..., Re
     assert manifest.keys().isdisjoint({"sealed", "revealed", "proofs"})
     assert check_openings(release) == (0, 0)
     assert replace(read_release_facts(release)).openings == ()
+
+
+def test_what_cannot_be_published_is_not_opened(
+    hub: LocalHub, folder: Path, tell: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that can be known before is: a taken tag, rights, places of what stays sealed."""
+    hub.api().create_repo("pixel-lab/open", repo_type="dataset", private=False)
+    tell("v2")
+    publish(folder / "first", PRIVATE_REPO, "v3", private=True, api=hub.api(), **OPTIONS)
+    run = run_of(folder)
+    names = ("release/manifest.json", "sealed/drawn.json", "sealed/release/manifest.json")
+    before = [(run / name).read_bytes() for name in names]
+    for options, said in (
+        ({"tag": "v2"}, "tag 'v2' of 'pixel-lab/echo' is on another release"),
+        ({"tag": "main"}, "not a name of a tag"),
+        ({"private": True}, "is public, and --private is for new"),
+        ({"previous": folder / "nothing"}, "no release in"),
+        ({"sealed_to": "pixel-lab/open"}, "is public, and sealed samples go"),
+        ({"sealed_to": REPO}, "where the release goes"),
+        ({"sealed_to": "nowhere"}, "not a name of a repository"),
+        ({"sealed_to": PRIVATE_REPO}, "tag 'v3' of 'pixel-lab/echo-sealed' is on another release"),
+        ({"reveal": "v2", "sealed_to": "pixel-lab/new"}, "stays sealed after --reveal"),
+    ):
+        with pytest.raises((HubError, ReleaseError), match=said):
+            tell(**{"tag": "v3", "reveal": "v1", **options})
+        assert [(run / name).read_bytes() for name in names] == before
+    with monkeypatch.context() as patch:
+        patch.setattr(Remote, "check_writable", refuse)
+        with pytest.raises(HubError, match="may not write"):
+            tell("v3", reveal="v1")
+    assert [(run / name).read_bytes() for name in names] == before
+    assert not tell("v3", reveal="v1").unchanged
+
+
+def refuse(_: Remote) -> None:
+    raise HubError("this token may not write there")
