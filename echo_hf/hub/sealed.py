@@ -91,11 +91,20 @@ class CommittedRow(Section):
         return hash_leaf(bytes.fromhex(self.salt), canonical_json(self.row)).hex() == self.leaf
 
 
+class TagCounts(NamedTuple):
+    """How many rows a tag had sealed, and how many of these have a proof here, or are proven."""
+
+    rows: int
+    openings: int
+    proven: int
+
+
 class ProofCounts(NamedTuple):
     """How many revealed rows are the ones that were sealed, and how many are left out here."""
 
     proven: int
     dehydrated: int
+    tags: Mapping[str, TagCounts]
 
 
 @dataclass(frozen=True)
@@ -533,7 +542,8 @@ def check_openings(
         ReleaseError: A row is another one than was sealed; of all configs, or there is none.
     """
     openings, proven, dehydrated = dict[str, list[Opening]](), set[str](), set[str]()
-    for opening in read_openings(release.path, release.manifest):
+    proofs = read_openings(release.path, release.manifest)
+    for opening in proofs:
         openings.setdefault(opening.id, []).append(opening)
     for config in configs if openings else ():
         if config not in release.manifest.configs or config not in SAMPLE_CONFIGS:
@@ -555,4 +565,8 @@ def check_openings(
             f"release {str(release.path)!r}: {PROOFS} has a proof of {min(lost)!r}, which is no "
             "sample of it: download it again"
         )
-    return ProofCounts(len(proven), len(dehydrated))
+    tags = dict[str, TagCounts]()
+    for tag, reveal in release.manifest.revealed.items():
+        own = [opening.id for opening in proofs if opening.tag == tag]
+        tags[tag] = TagCounts(reveal.rows, len(own), len(proven.intersection(own)))
+    return ProofCounts(len(proven), len(dehydrated), tags)

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from echo_hf._infra.text import one_line
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import HubError, ReleaseError, RunError
 from echo_hf.hub.diff import compare_releases
@@ -115,7 +116,7 @@ def test_sealed_samples_go_in_full_to_a_private_repository(
         loaded = load_benchmark(PRIVATE_REPO, split, revision="v2", api=hub.api())
         assert {*loaded["id"]} <= rows.keys()
         assert not any(loaded["dehydrated"])
-    assert check_release(f"{PRIVATE_REPO}@v2", hub.api()) == (len(rows), 0)
+    assert check_release(f"{PRIVATE_REPO}@v2", hub.api())[:2] == (len(rows), 0)
     assert tell(sealed_to=PRIVATE_REPO).unchanged
 
 
@@ -463,21 +464,28 @@ def test_dehydrated_rows_are_counted_and_proven_once_they_are_back(tmp_path: Pat
     dry = dehydrate(full.path, tmp_path / "dry")
     checked = check_release(dry.path)
     assert checked.dehydrated > count / 2
-    assert sum(checked) == count
+    assert sum(checked[:2]) == count
     wet = hydrate(dry.path, tmp_path / "wet", [entry(folder / "posts.jsonl")]).release
     back = check_release(wet.path)
     assert back.proven > checked.proven
-    assert sum(back) == count
+    assert sum(back[:2]) == count
 
 
 def test_the_command_line_says_what_it_checked(folder: Path, command: Command) -> None:
     release = revealed(folder)
     done = command("hydrate", release, "--check")
-    count = len(read_openings(release, read_release(release).manifest))
-    assert (done.code, done.output.strip()) == (
-        0,
-        f"{count} revealed samples are the ones that were sealed",
-    )
+    manifest = read_release(release).manifest
+    count, rows = len(read_openings(release, manifest)), manifest.revealed["v1"].rows
+    said = f"{count} revealed samples are the ones that were sealed; "
+    said += f"{count} of {rows} under the root of 'v1'"
+    assert count == rows > 1
+    assert (done.code, one_line(done.output)) == (0, said)
+    fewer = Path(shutil.copytree(release, folder / "fewer"))
+    forge(fewer, lambda lines: lines.pop())
+    done = command("hydrate", fewer, "--check")
+    said = said.replace(f"{count} ", f"{count - 1} ").replace(f"of {count - 1}", f"of {count}")
+    said += "; 1 of these have no proof: they changed since, or are gone"
+    assert (done.code, one_line(done.output)) == (0, said)
     forge(release, FORGERIES["another salt"])
     done = command("hydrate", release, "--check")
     assert done.code == 2
@@ -488,11 +496,28 @@ def test_the_command_line_says_what_it_checked(folder: Path, command: Command) -
     assert command(*told).code == 2
 
 
+def test_revealed_rows_without_a_file_of_proofs_are_refused(folder: Path, command: Command) -> None:
+    release = revealed(folder)
+    manifest = json.loads((release / "manifest.json").read_text())
+    (release / "revealed.jsonl").unlink()
+    for _ in range(2):  # whether or not the manifest names one
+        done = command("hydrate", release, "--check")
+        assert done.code == 2
+        assert "revealed.jsonl" in done.output + done.errors
+        del manifest["proofs"]
+        (release / "manifest.json").write_text(json.dumps(manifest))
+        manifest["proofs"] = None
+    done = command("hydrate", release, "--check")
+    assert f"says that {manifest['revealed']['v1']['rows']} rows were revealed, and has no" in (
+        one_line(done.output + done.errors)
+    )
+
+
 def test_a_release_without_sealed_samples_is_what_it_was(write: Callable[..., Release]) -> None:
     release = write("plain")
     manifest = json.loads((release.path / "manifest.json").read_text())
     assert manifest.keys().isdisjoint({"sealed", "revealed", "proofs"})
-    assert check_openings(release) == (0, 0)
+    assert check_openings(release) == (0, 0, {})
     assert replace(read_release_facts(release)).openings == ()
 
 
