@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import secrets
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -239,8 +241,15 @@ class SealedSamples:
 
     def close_to_others(self) -> None:
         """Let nobody but the owner read the folder."""
-        for path in (self.root, *self.root.rglob("*")) if self.root.exists() else ():
-            path.chmod(0o700 if path.is_dir() else 0o600)
+        if self.root.exists():
+            self.close_folder()
+        for path in self.root.rglob("*"):
+            with suppress(FileNotFoundError):  # a temporary file
+                _set_mode(path, 0o700 if path.is_dir() else 0o600)
+
+    def close_folder(self) -> None:
+        """Let nobody but the owner look into the folder, whatever the modes of its files."""
+        _set_mode(self.root, 0o700)
 
     def read_record(self) -> SealedRecord | None:
         """Read which samples are sealed; null where none ever was."""
@@ -514,6 +523,17 @@ class SealedSamples:
                         )
                     )
         return tuple(openings)
+
+
+def _set_mode(path: Path, mode: int) -> None:
+    if stat.S_IMODE(path.stat().st_mode) == mode:
+        return
+    try:
+        path.chmod(mode)
+    except OSError as error:
+        # A mounted bucket may have no modes: whoever may read it is said elsewhere.
+        if error.errno not in (errno.ENOTSUP, errno.ENOSYS, errno.EPERM):
+            raise
 
 
 def _select(dataset: Dataset, samples: Collection[str], *, is_in: bool = True) -> Dataset:
