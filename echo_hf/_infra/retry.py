@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
@@ -74,8 +74,22 @@ class RetryPolicy:
 
 def _log_retry(state: tenacity.RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
+    kind, said = type(error).__name__, "not shown" if _hiding else error
     message = "attempt %d failed, the next one in %.1f s: %s: %s"
-    logger.info(message, state.attempt_number, state.upcoming_sleep, type(error).__name__, error)
+    logger.info(message, state.attempt_number, state.upcoming_sleep, kind, said)
+
+
+_hiding = list[bool]()  # while it has any, in all threads
+
+
+@contextmanager
+def hide_errors() -> Iterator[None]:
+    """Keep out of the log what failed attempts say, where it may quote what nobody may see."""
+    _hiding.append(True)
+    try:
+        yield
+    finally:
+        _hiding.pop()
 
 
 def parse_retry_after(headers: Mapping[str, str], clock_time: float | None = None) -> float | None:

@@ -119,6 +119,10 @@ def hydrate(
             raise ConfigError("--check only looks at a release: leave out the other options")
         counts = check_release(find_release_folder(release))
         lines = [f"{counts.proven:,} revealed samples are the ones that were sealed"]
+        for tag, (rows, openings, proven) in counts.tags.items():
+            lines.append(f"{proven:,} of {rows:,} under the root of {tag!r}")
+            if missing := rows - openings:
+                lines.append(f"{missing:,} of these have no proof: they changed since, or are gone")
         if counts.dehydrated:
             lines.append(f"{counts.dehydrated:,} more are left out here, and cannot be checked")
         say(make_console(), "; ".join(lines))

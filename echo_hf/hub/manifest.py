@@ -250,6 +250,11 @@ MAX_PROOF_BYTES = 1 << 26
 def read_openings(folder: Path, manifest: Manifest) -> tuple[Opening, ...]:
     """Read the proofs of a release's revealed rows, or of all rows of a private one, untrusted."""
     if manifest.proofs is None:
+        if rows := sum(reveal.rows for reveal in manifest.revealed.values()):
+            raise ReleaseError(
+                f"release {str(folder)!r} says that {rows:,} rows were revealed, and has no "
+                f"{PROOFS}: download it again, or ask its owner"
+            )
         return ()
     path, advice = folder / PROOFS, "write or download the release again"
     rows = sum(entry.rows for entry in manifest.configs.values())

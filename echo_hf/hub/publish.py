@@ -22,6 +22,7 @@ from echo_hf._infra.atomic import find_complete
 from echo_hf._infra.console import Notify
 from echo_hf._infra.text import escape_markdown, format_table
 from echo_hf.curate.decisions import DECISIONS_FILE, read_decisions
+from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.check_changes import CheckChange
 from echo_hf.hub.diff import ReleaseDiff, compare_releases
@@ -43,7 +44,7 @@ from echo_hf.hub.release import (
     read_rows,
     verify_release,
 )
-from echo_hf.hub.remote import Remote
+from echo_hf.hub.remote import Remote, RepositoryState
 from echo_hf.hub.sealed import SealedSamples
 from echo_hf.pipeline.run_folder import RunFolder
 
@@ -122,13 +123,23 @@ def publish(
     check_publishable(release, **allowed)
     remote = Remote(api or HfApi(), repo_id)
     remote.check_token()
+    if sealed_to == repo_id:
+        raise HubError(
+            f"--sealed-to is {sealed_to!r}, where the release goes: name a private repository"
+        )
     if reveal is not None:
-        release = _reveal(release, remote, tag, reveal, allowed)
+        if previous is not None and not isinstance(previous, Release):
+            previous = open_release(previous, remote.api)
+        root = _check_reveal(release, remote, tag, reveal, allowed)
+        if reveal not in release.manifest.revealed:  # what can fail fails before anything is opened
+            _check_repository(remote, tag, create_pr=create_pr, private=private)
+            if sealed_to is not None:
+                _check_left(release, root)
+                _check_repository(_open_private(sealed_to, tag, remote.api), tag, private=True)
+        run = _find_sealed(release)
+        with run.run.lock():
+            release = run.reveal(reveal, root)
     if sealed_to is not None:
-        if sealed_to == repo_id:
-            raise HubError(
-                f"--sealed-to is {sealed_to!r}, where the release goes: name a private repository"
-            )
         _publish_sealed(_find_sealed(release), sealed_to, tag, allowed, progress, remote.api)
     return _publish(
         release,
@@ -152,13 +163,19 @@ def _publish_sealed(
     api: HfApi,
 ) -> PublishResult:
     """Publish the sealed samples of a run, in full, to a repository that is private."""
-    check_names(repo_id, tag)
     if not run.has_release:
         raise ReleaseError(
             f"nothing is sealed in {str(run.root)!r} any more: leave out --sealed-to"
         )
     release = read_release(run.folder.release)
     check_publishable(release, sealed=True, **allowed)
+    remote = _open_private(repo_id, tag, api)
+    return _publish(release, remote, tag, private=True, progress=progress, sealed=True)
+
+
+def _open_private(repo_id: str, tag: str, api: HfApi) -> Remote:
+    """Open the repository of sealed samples; one that is public is refused."""
+    check_names(repo_id, tag)
     remote = Remote(api, repo_id)
     state = remote.read_state()
     if state is not None and not state.private:
@@ -166,7 +183,50 @@ def _publish_sealed(
             f"{repo_id!r} is public, and sealed samples go to a private repository alone: name "
             f"another by --sealed-to, or change it at {remote.page}/settings first"
         )
-    return _publish(release, remote, tag, private=True, progress=progress, sealed=True)
+    return remote
+
+
+def _check_repository(
+    remote: Remote, tag: str, *, create_pr: bool = False, private: bool = False
+) -> None:
+    """Check that a repository takes what no tag of it can be on yet."""
+    if (state := _check_place(remote, create_pr=create_pr, private=private)) and tag in state.tags:
+        raise _make_taken_error(remote, tag, state.tags[tag])
+
+
+def _check_place(remote: Remote, *, create_pr: bool, private: bool) -> RepositoryState | None:
+    """Check that releases can be published in a repository; null for a new one."""
+    if (state := remote.read_state()) is None:
+        return None
+    if not create_pr:
+        remote.check_writable()
+    if private and not state.private:
+        raise HubError(
+            f"{remote.repo_id!r} is public, and --private is for new repositories: change it at "
+            f"{remote.page}/settings first"
+        )
+    check_ownership(remote.list_files(state.head), repr(remote.repo_id))
+    return state
+
+
+def _make_taken_error(remote: Remote, tag: str, commit: str) -> HubError:
+    return HubError(
+        f"tag {tag!r} of {remote.repo_id!r} is on another release (commit {commit[:10]}), and tags "
+        f"stay: choose another --tag, such as {tag + '.1'!r}"
+    )
+
+
+def _check_left(release: Release, root: str) -> None:
+    """Check that samples stay sealed beside those that are about to be opened."""
+    run = _find_sealed(release)
+    opened = {each.row["id"] for each in run.read_commitment(root) if each.row}
+    private = read_release(run.folder.release) if run.has_release else None
+    names = [name for name in BENCHMARKS if private and name in private.manifest.configs]
+    left = {row["id"] for name in names if private for row in read_config_rows(private, name)}
+    if not left - opened:
+        raise ReleaseError(
+            f"nothing in {str(run.root)!r} stays sealed after --reveal: leave out --sealed-to"
+        )
 
 
 def _find_sealed(release: Release) -> SealedSamples:
@@ -181,10 +241,10 @@ def _find_sealed(release: Release) -> SealedSamples:
     return run
 
 
-def _reveal(
+def _check_reveal(
     release: Release, remote: Remote, tag: str, revealed_tag: str, allowed: Mapping[str, bool]
-) -> Release:
-    """Move what was sealed in a tag into the release, unless an earlier call did."""
+) -> str:
+    """Check that what was sealed in a tag can be moved into the release; return its root."""
     state = remote.require_state()
     if revealed_tag not in state.tags:
         known = ", ".join(map(repr, sorted(state.tags))) or "none"
@@ -207,8 +267,8 @@ def _reveal(
     run = _find_sealed(release)
     if run.has_release:
         check_publishable(read_release(run.folder.release), sealed=True, **allowed)
-    with run.run.lock():
-        return run.reveal(revealed_tag, sealed.root)
+    run.read_commitment(sealed.root)
+    return sealed.root
 
 
 def _publish(
@@ -224,16 +284,7 @@ def _publish(
     progress: Notify | None = None,
     sealed: bool = False,
 ) -> PublishResult:
-    repo_id, state = remote.repo_id, remote.read_state()
-    if state is not None:
-        if not create_pr:
-            remote.check_writable()
-        if private and not state.private:
-            raise HubError(
-                f"{repo_id!r} is public, and --private is for new repositories: change it at "
-                f"{remote.page}/settings first"
-            )
-        check_ownership(remote.list_files(state.head), repr(repo_id))
+    state = _check_place(remote, create_pr=create_pr, private=private)
     notify = progress or (lambda _: None)
     preparing = _prepare(release, remote, tag, previous, notify, sealed=sealed)
     with preparing as (copy, contents, since):
@@ -243,10 +294,7 @@ def _publish(
         unchanged = is_published(remote, commit, copy, contents)
         if tag in state.tags:
             if not unchanged:
-                raise HubError(
-                    f"tag {tag!r} of {repo_id!r} is on another release (commit {commit[:10]}), and "
-                    f"tags stay: choose another --tag, such as {tag + '.1'!r}"
-                )
+                raise _make_taken_error(remote, tag, commit)
             return PublishResult(page, commit, tag, unchanged)
         proposal = f"{remote.page}/commit/{commit}"
         if not unchanged:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import secrets
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -91,11 +93,20 @@ class CommittedRow(Section):
         return hash_leaf(bytes.fromhex(self.salt), canonical_json(self.row)).hex() == self.leaf
 
 
+class TagCounts(NamedTuple):
+    """How many rows a tag had sealed, and how many of these have a proof here, or are proven."""
+
+    rows: int
+    openings: int
+    proven: int
+
+
 class ProofCounts(NamedTuple):
     """How many revealed rows are the ones that were sealed, and how many are left out here."""
 
     proven: int
     dehydrated: int
+    tags: Mapping[str, TagCounts]
 
 
 @dataclass(frozen=True)
@@ -230,8 +241,15 @@ class SealedSamples:
 
     def close_to_others(self) -> None:
         """Let nobody but the owner read the folder."""
-        for path in (self.root, *self.root.rglob("*")) if self.root.exists() else ():
-            path.chmod(0o700 if path.is_dir() else 0o600)
+        if self.root.exists():
+            self.close_folder()
+        for path in self.root.rglob("*"):
+            with suppress(FileNotFoundError):  # a temporary file
+                _set_mode(path, 0o700 if path.is_dir() else 0o600)
+
+    def close_folder(self) -> None:
+        """Let nobody but the owner look into the folder, whatever the modes of its files."""
+        _set_mode(self.root, 0o700)
 
     def read_record(self) -> SealedRecord | None:
         """Read which samples are sealed; null where none ever was."""
@@ -507,6 +525,17 @@ class SealedSamples:
         return tuple(openings)
 
 
+def _set_mode(path: Path, mode: int) -> None:
+    if stat.S_IMODE(path.stat().st_mode) == mode:
+        return
+    try:
+        path.chmod(mode)
+    except OSError as error:
+        # A mounted bucket may have no modes: whoever may read it is said elsewhere.
+        if error.errno not in (errno.ENOTSUP, errno.ENOSYS, errno.EPERM):
+            raise
+
+
 def _select(dataset: Dataset, samples: Collection[str], *, is_in: bool = True) -> Dataset:
     """Select the rows about samples, or the others."""
     name = "id" if "id" in dataset.column_names else "sample_id"
@@ -533,7 +562,8 @@ def check_openings(
         ReleaseError: A row is another one than was sealed; of all configs, or there is none.
     """
     openings, proven, dehydrated = dict[str, list[Opening]](), set[str](), set[str]()
-    for opening in read_openings(release.path, release.manifest):
+    proofs = read_openings(release.path, release.manifest)
+    for opening in proofs:
         openings.setdefault(opening.id, []).append(opening)
     for config in configs if openings else ():
         if config not in release.manifest.configs or config not in SAMPLE_CONFIGS:
@@ -555,4 +585,8 @@ def check_openings(
             f"release {str(release.path)!r}: {PROOFS} has a proof of {min(lost)!r}, which is no "
             "sample of it: download it again"
         )
-    return ProofCounts(len(proven), len(dehydrated))
+    tags = dict[str, TagCounts]()
+    for tag, reveal in release.manifest.revealed.items():
+        own = [opening.id for opening in proofs if opening.tag == tag]
+        tags[tag] = TagCounts(reveal.rows, len(own), len(proven.intersection(own)))
+    return ProofCounts(len(proven), len(dehydrated), tags)

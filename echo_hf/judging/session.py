@@ -6,8 +6,8 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from operator import itemgetter
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from datasets import Dataset
 
 from echo_hf._infra.atomic import lock_file, replace_file
+from echo_hf._infra.retry import hide_errors
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import Engine, Failed, RunEngines, abstains, check_installed, check_vision
@@ -33,6 +34,7 @@ from echo_hf.errors import (
     RunError,
     UnusableAnswersError,
 )
+from echo_hf.hub.sealed import SEALED_FOLDER
 from echo_hf.judging.rate import PROVENANCE_STAGE
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import as_source
@@ -73,6 +75,11 @@ class JudgeTask:
     @property
     def label(self) -> str:
         return " ".join(filter(None, (self.judge, self.about, self.part)))
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it is about sealed samples, of which no answer may be quoted."""
+        return self.run_part is not None and self.run_part.part == SEALED_FOLDER
 
 
 @dataclass(frozen=True)
@@ -245,19 +252,26 @@ class JudgingSession:
             return self.spent_usd + _compute_cost(stats, engine) >= self.budget_usd
 
         options: Any = {"again": self.again, "keep_going": self.keep_going, "whole": question.whole}
-        options |= {"progress": progress, "enough": enough}
+        options |= {"progress": progress, "enough": enough, "is_sealed": question.is_sealed}
         try:
-            filled = fill(stage, rows, engine, store, **options)
+            with hide_errors() if question.is_sealed else nullcontext():
+                filled = fill(stage, rows, engine, store, **options)
         except UnusableAnswersError as error:  # another judge would not help
             raise UnusableAnswersError(f"{label}: {error}") from None
         except EngineError as error:
             stopped = f"{label}: {error}"
+            if question.is_sealed:
+                stopped = (
+                    f"{label}: its engine gave up after {filled.calls:,} calls "
+                    f"({type(error).__name__}), and what it says is not shown, as it may quote a "
+                    "sealed sample: the same command goes on from here"
+                )
         self.spent_usd += _compute_cost(filled, engine)
         result = self.read_stored(question)
         result.stats.stage, result.stats.fill = label, filled
         result.stats.seconds += filled.seconds
         logger.info("judge %s", result.stats, extra=ALREADY_REPORTED)
-        self.watch.report_result(result)
+        self.watch.report_result(_leave_out_examples(result) if question.is_sealed else result)
         return result, stopped
 
     def build_judged_table(
@@ -279,6 +293,12 @@ class JudgingSession:
             unpriced=bool(filled.calls) and filled.cost_usd is None and None in find_prices(engine),
             about=question.about,
         )
+
+
+def _leave_out_examples(result: StageResult) -> StageResult:
+    """Return a result whose rows are left out, and whose counts stay."""
+    names = ("dataset", "rejects", "quarantine", "notices")
+    return replace(result, **{name: getattr(result, name).select([]) for name in names})
 
 
 def _compute_cost(stats: FillStats, engine: Engine) -> float:

@@ -141,6 +141,7 @@ def fill(
     whole: Dataset | None = None,
     progress: OnProgress | None = None,
     enough: StopTest | None = None,
+    is_sealed: bool = False,
 ) -> FillStats:
     """Ask an engine for all answers that a stage needs and the store lacks.
 
@@ -161,6 +162,7 @@ def fill(
         progress: Called after each answer with the stats so far.
         enough: Whether to ask nothing more, given the stats so far; what is under way then is
             waited for and kept.
+        is_sealed: Whether log and errors may quote no answer.
 
     Returns:
         What was asked and what it cost.
@@ -177,9 +179,11 @@ def fill(
     if engine.stored:
         # What a stage asks may depend on who answers.
         answering = stage.answered_by(as_source(engine, store))
-        usable = UsableAnswers(answering, dataset if whole is None else whole, store)
+        rows = dataset if whole is None else whole
+        usable = UsableAnswers(answering, rows, store, is_sealed=is_sealed)
         guard = None if keep_going else usable
         window = _Window(engine, store, stats, progress, enough, answering.unusable, guard)
+        window.is_sealed = is_sealed
         for _ in range(stage.rounds):
             window.ask(iterate_segments(answering, dataset), again=again)
         if guard is not None:
@@ -261,6 +265,7 @@ class _Window:
         self.handled: set[bytes] = set()
         self.failures: Counter[str] = Counter()
         self.errors_in_a_row, self.last_error, self.logged_failures = 0, "", 0
+        self.is_sealed = False
 
     def ask(self, segments: Iterable[Sequence[Request]], *, again: bool = False) -> None:
         """Stream the requests that the store lacks through the engine, until none is left.
@@ -374,7 +379,8 @@ class _Window:
         if failure.reason != Failed.NEEDS_MODEL and self.logged_failures < LOGGED_FAILURES:
             self.logged_failures += 1
             asker = f"{attempt.request.task}, {self.signature.get('kind')}"
-            logger.info("%s: %s: %s", asker, failure.reason, failure.detail)
+            detail = failure.reason.meaning if self.is_sealed else failure.detail
+            logger.info("%s: %s: %s", asker, failure.reason, detail)
         if self._is_final(attempt, failure):
             self.failures[str(failure.reason)] += 1
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from datasets import Dataset
@@ -42,11 +42,13 @@ class UsableAnswers:
         stage: The stage, which reads its stored answers.
         dataset: All its rows, of which a run may ask about some.
         store: Where its answers are kept.
+        is_sealed: Whether no answer may be quoted.
     """
 
     stage: ModelStage
     dataset: Dataset
     store: Store
+    is_sealed: bool = field(default=False, kw_only=True)
     is_usable: bool = False
     unusable: int = 0
     given_up: int = 0
@@ -84,7 +86,7 @@ class UsableAnswers:
         """Raise where there are answers and none can be used.
 
         Raises:
-            UnusableAnswersError: It quotes one, and says which form is wanted.
+            UnusableAnswersError: It quotes one unless it is sealed, and says which form is wanted.
         """
         if self.is_usable or self.find_stored() or not self.unusable:
             return
@@ -104,7 +106,7 @@ class UsableAnswers:
         if self.is_searched:
             return self.is_usable
         self.is_searched = True
-        summary = UsableAnswers(self.stage, self.dataset, self.store)
+        summary = UsableAnswers(self.stage, self.dataset, self.store, is_sealed=self.is_sealed)
         answers = self.stage.answers or NoAnswers()
         for rows in arrow_batches(self.dataset, ROWS_PER_BATCH):
             requests = [request for row in self.stage.requests(rows) for request in row]
@@ -126,6 +128,8 @@ class UsableAnswers:
         self, request: Request, completion: Completion, reason: Reason, failure: Failure | None
     ) -> str:
         text = completion.text or completion.error or completion.finish_reason
+        if self.is_sealed:
+            return f"such as one that is not shown ({reason}: {reason.meaning})"
         cause = failure.detail if failure and reason == Failed.OFF_SCHEMA else reason.meaning
         form = self.stage.wanted_form(request)
         quoted = clean(text, MAX_QUOTED_CHARACTERS)

@@ -37,7 +37,7 @@ from echo_hf.hub.check_changes import compare_checks
 from echo_hf.hub.publish import list_sentences, publish
 from echo_hf.hub.release import read_config_rows, read_release
 from echo_hf.hub.remote import PullRequest, Remote
-from echo_hf.hub.sealed import SealedSamples
+from echo_hf.hub.sealed import SEALED_FOLDER, SealedSamples
 from echo_hf.pipeline.progress import LOG_FILE, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
@@ -370,7 +370,6 @@ class SyncedRun:
         unfinished.touch()
         skipped = REBUILT_FOLDERS if (self.place / UNFINISHED_FILE).exists() else ()
         fetched = _mirror(self.place, self.folder, skipped)
-        SealedSamples(RunFolder(self.folder)).close_to_others()  # copies have no modes
         unfinished.unlink()
         return f"{fetched:,} files fetched"
 
@@ -412,6 +411,10 @@ def _mirror(
 ) -> int:
     """Make a folder equal to another one; a database in use is copied by SQLite's backup."""
     copied, names = 0, set(_list_names(source, skipped))
+    sealed = SealedSamples(RunFolder(target))
+    if any(Path(name).parts[0] == SEALED_FOLDER for name in names):
+        sealed.root.mkdir(exist_ok=True)
+        sealed.close_folder()  # before anything lies in it
     # The count comes last: whoever finds it new finds all else.
     for name in sorted(names, key=lambda name: (name == COUNT_FILE, name)):
         path, copy = source / name, target / name
@@ -431,6 +434,7 @@ def _mirror(
             continue  # replaced meanwhile: the next keeping has it
     for name in set(_list_names(target, ())) - names:
         (target / name).unlink(missing_ok=True)
+    sealed.close_to_others()
     if not snapshots:
         # A log of an older database beside a newer one would be taken for its own.
         for log in (match for ending in TEMPORARY[:2] for match in target.glob(f"*{ending}")):

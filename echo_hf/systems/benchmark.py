@@ -77,6 +77,7 @@ class Benchmark:
 
     reference: str
     cache: Path | None = field(default=None, kw_only=True)
+    is_sealed: bool = field(default=False, kw_only=True)  # its run's own sealed samples
     # What was read, beside the state of the files that it was read from.
     _read: dict[str, tuple[FileStates, Any]] = field(
         default_factory=dict, kw_only=True, repr=False, compare=False
@@ -142,7 +143,13 @@ class Benchmark:
 
     def read_manifest(self) -> Manifest:
         repo, revision = self._place
-        return self._read_once(MANIFEST, lambda: load_manifest(repo, revision=revision))
+        manifest = self._read_once(MANIFEST, lambda: load_manifest(repo, revision=revision))
+        if manifest.sealed and manifest.sealed.private and not self.is_sealed:
+            raise ReleaseError(
+                f"release {self.reference!r} holds sealed samples themselves, which no other run "
+                "may take: name the public release of that run"
+            )
+        return manifest
 
     def load(self, split: str) -> Dataset:
         """Load a config, verified against the manifest, once for each state of the files."""
@@ -167,12 +174,15 @@ class Benchmark:
             if revision == "":
                 message = f"{self.reference!r} names no revision: expected a tag after the @"
                 raise HubError(message)
-            return load_benchmark(repo, split, revision=revision, rows_cache=self.cache)
+            rows = load_benchmark(repo, split, revision=revision, rows_cache=self.cache)
         except HubError as error:
             if Path(self.reference).exists():
                 raise
             message = f"{error}; nor is there such a folder next to the config"
             raise HubError(message) from error.__cause__
+        with suppress(NoManifestError):
+            self.read_manifest()  # refuses sealed samples
+        return rows
 
     @property
     def _place(self) -> tuple[str, str | None]:

@@ -127,7 +127,8 @@ class EvaluationRun:
         """The benchmark that the config names, or the release that was built in the folder."""
         root, release = self.folder.root, self.folder.release
         if self.part:
-            return Benchmark(str(release), cache=self.folder.cache)
+            is_sealed = self.part == SEALED_FOLDER
+            return Benchmark(str(release), cache=self.folder.cache, is_sealed=is_sealed)
         if isinstance(self.config, EvaluationConfig):
             if (root / "stages").exists():
                 raise RunError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,12 +20,13 @@ import pyarrow as pa
 from tenacity import sleep_using_event
 
 from echo_hf._infra.rate_limit import RateLimiter
-from echo_hf._infra.retry import RequestError, RetryPolicy
+from echo_hf._infra.retry import RequestError, RetryPolicy, hide_errors
 from echo_hf._infra.text import format_rate
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.engines.planner import ExpectedCost, Range, extrapolate, format_dollars, format_seconds
 from echo_hf.errors import EchoError, GenerationError, ImageError
+from echo_hf.hub.sealed import SEALED_FOLDER
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.progress import ALREADY_REPORTED, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
@@ -59,6 +61,7 @@ TASK_FIELDS = ("sample_id", "sample_digest", "split")
 RESULT_FIELDS = ("outcome", "stage", "seed", "usage", "cost_usd")
 # Codes of failures that say nothing about the next task, however many there are in a row.
 SINGLE_TASK_CODES = frozenset({"no_file", "no_input", "several_files"})
+PLAIN_CODE = re.compile(r"[A-Za-z_]{1,40}|[0-9]{3}")  # quotes neither a prompt nor an id
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,7 @@ class GenerationStats:
     system: str
     entries: list[JournalEntry] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    is_sealed: bool = False  # whether no example may be shown
 
     def __str__(self) -> str:
         counts = Counter(entry.outcome for entry in self.entries)
@@ -116,13 +120,21 @@ class GenerationStats:
         return time.monotonic() - self.began
 
     def describe_failures(self) -> Iterator[str]:
-        """Yield the number of failures by code, with an example each."""
+        """Yield the number of failures by code, with an example each unless they are sealed."""
         by_code = defaultdict[str, list[JournalEntry]](list)
         for entry in self.entries:
             if entry.outcome == Outcome.FAILED:
-                by_code[entry.code or str(entry.stage)].append(entry)
+                code = find_plain_code(entry) if self.is_sealed else entry.code or str(entry.stage)
+                by_code[code].append(entry)
         for code, entries in sorted(by_code.items()):
-            yield f"{self.system}: {len(entries)} failed, {code}: {entries[0].text or ''}"
+            example = "" if self.is_sealed else f": {entries[0].text or ''}"
+            yield f"{self.system}: {len(entries)} failed, {code}{example}"
+
+
+def find_plain_code(entry: JournalEntry) -> str:
+    """Return the code of a failure if it is a word or a status, and else where it failed."""
+    code = entry.code or ""
+    return code if PLAIN_CODE.fullmatch(code) else str(entry.stage)
 
 
 def is_settled(task: Task, entry: JournalEntry, images: ImageStore) -> bool:
@@ -149,6 +161,10 @@ def result_of_error(error: BaseException) -> GenerationResult:
     return failure_result(message or kind, kind)
 
 
+class _ManyFailuresError(GenerationError):
+    """So many tasks in a row failed that no other is begun."""
+
+
 class SystemRun:
     def __init__(
         self,
@@ -169,7 +185,8 @@ class SystemRun:
         self._kept = () if kept is None else tuple(self._restore(kept))
         self.concurrency = config.limits.concurrency or system.concurrency
         self.plan = self._plan_tasks(tasks, hash_signature(system.signature()), retry=retry)
-        self.stats = GenerationStats(self.plan.label)
+        self.is_sealed = part == SEALED_FOLDER
+        self.stats = GenerationStats(self.plan.label, is_sealed=self.is_sealed)
         self.watch: ProgressListener = NullProgress()
         self.stopped: str | None = None
         self.cost_usd: float | None = None
@@ -320,10 +337,19 @@ class SystemRun:
         entries, is_free = self.stats.entries, self.config.usd_per_image == 0
         budget_usd = None if is_free else budget_usd
         try:
-            with self.system if load is None else nullcontext(load()):
+            with (
+                self.system if load is None else nullcontext(load()),
+                hide_errors() if self.is_sealed else nullcontext(),
+            ):
                 self._draw(budget_usd)
         except EchoError as error:  # the other systems go on
             self.stopped = str(error)
+            if self.is_sealed and not isinstance(error, _ManyFailuresError):
+                self.stopped = (
+                    f"system {self.plan.label!r} gave up ({type(error).__name__}), and what it "
+                    "says is not shown, as it may quote a sealed sample: the same command goes on "
+                    "from here"
+                )
         else:
             # A folder of images may lack those of a part, which says nothing of the system.
             own_codes = SINGLE_TASK_CODES if self.part else frozenset[str]()
@@ -489,9 +515,15 @@ class SystemRun:
         if entry.stage != OutcomeStage.INPUT and entry.code not in SINGLE_TASK_CODES:
             self._failed += 1
         if self._failed >= MAX_FAILURES_IN_A_ROW:
-            raise GenerationError(self._describe(f"{self._failed} tasks in a row failed", entry))
+            raise _ManyFailuresError(self._describe(f"{self._failed} tasks in a row failed", entry))
 
     def _describe(self, reason: str, last: JournalEntry) -> str:
+        if self.is_sealed:
+            return (
+                f"system {self.plan.label!r}: {reason}, the last with {find_plain_code(last)!r}, "
+                f"and what it says is only in {str(self.journal.path)!r}: fix that; the same "
+                "command goes on from here"
+            )
         return (
             f"system {self.config.name!r}: {reason}, the last with "
             f"{(last.text or '')[:MAX_REMARK]!r}: fix that; the same command goes on from here"

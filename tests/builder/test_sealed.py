@@ -109,7 +109,7 @@ def test_every_row_is_proven_under_the_root(folder: Path) -> None:
     root = read_release(run.release).manifest.sealed
     assert root
     rows = sealed_rows(folder)
-    assert check_openings(private, BENCHMARKS) == (len(rows), 0)
+    assert check_openings(private, BENCHMARKS)[:2] == (len(rows), 0)
     for name in rows:
         row, proof = sealed.open_row(root.root, name)
         text = json.dumps(row, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

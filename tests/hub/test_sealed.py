@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from echo_hf._infra.text import one_line
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import HubError, ReleaseError, RunError
 from echo_hf.hub.diff import compare_releases
@@ -31,6 +32,7 @@ from echo_hf.hub.release import (
     verify_release,
     write_release,
 )
+from echo_hf.hub.remote import Remote
 from echo_hf.hub.sealed import SealedSamples, check_openings
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
@@ -114,7 +116,7 @@ def test_sealed_samples_go_in_full_to_a_private_repository(
         loaded = load_benchmark(PRIVATE_REPO, split, revision="v2", api=hub.api())
         assert {*loaded["id"]} <= rows.keys()
         assert not any(loaded["dehydrated"])
-    assert check_release(f"{PRIVATE_REPO}@v2", hub.api()) == (len(rows), 0)
+    assert check_release(f"{PRIVATE_REPO}@v2", hub.api())[:2] == (len(rows), 0)
     assert tell(sealed_to=PRIVATE_REPO).unchanged
 
 
@@ -462,21 +464,28 @@ def test_dehydrated_rows_are_counted_and_proven_once_they_are_back(tmp_path: Pat
     dry = dehydrate(full.path, tmp_path / "dry")
     checked = check_release(dry.path)
     assert checked.dehydrated > count / 2
-    assert sum(checked) == count
+    assert sum(checked[:2]) == count
     wet = hydrate(dry.path, tmp_path / "wet", [entry(folder / "posts.jsonl")]).release
     back = check_release(wet.path)
     assert back.proven > checked.proven
-    assert sum(back) == count
+    assert sum(back[:2]) == count
 
 
 def test_the_command_line_says_what_it_checked(folder: Path, command: Command) -> None:
     release = revealed(folder)
     done = command("hydrate", release, "--check")
-    count = len(read_openings(release, read_release(release).manifest))
-    assert (done.code, done.output.strip()) == (
-        0,
-        f"{count} revealed samples are the ones that were sealed",
-    )
+    manifest = read_release(release).manifest
+    count, rows = len(read_openings(release, manifest)), manifest.revealed["v1"].rows
+    said = f"{count} revealed samples are the ones that were sealed; "
+    said += f"{count} of {rows} under the root of 'v1'"
+    assert count == rows > 1
+    assert (done.code, one_line(done.output)) == (0, said)
+    fewer = Path(shutil.copytree(release, folder / "fewer"))
+    forge(fewer, lambda lines: lines.pop())
+    done = command("hydrate", fewer, "--check")
+    said = said.replace(f"{count} ", f"{count - 1} ").replace(f"of {count - 1}", f"of {count}")
+    said += "; 1 of these have no proof: they changed since, or are gone"
+    assert (done.code, one_line(done.output)) == (0, said)
     forge(release, FORGERIES["another salt"])
     done = command("hydrate", release, "--check")
     assert done.code == 2
@@ -487,9 +496,62 @@ def test_the_command_line_says_what_it_checked(folder: Path, command: Command) -
     assert command(*told).code == 2
 
 
+def test_revealed_rows_without_a_file_of_proofs_are_refused(folder: Path, command: Command) -> None:
+    release = revealed(folder)
+    manifest = json.loads((release / "manifest.json").read_text())
+    (release / "revealed.jsonl").unlink()
+    for _ in range(2):  # whether or not the manifest names one
+        done = command("hydrate", release, "--check")
+        assert done.code == 2
+        assert "revealed.jsonl" in done.output + done.errors
+        del manifest["proofs"]
+        (release / "manifest.json").write_text(json.dumps(manifest))
+        manifest["proofs"] = None
+    done = command("hydrate", release, "--check")
+    assert f"says that {manifest['revealed']['v1']['rows']} rows were revealed, and has no" in (
+        one_line(done.output + done.errors)
+    )
+
+
 def test_a_release_without_sealed_samples_is_what_it_was(write: Callable[..., Release]) -> None:
     release = write("plain")
     manifest = json.loads((release.path / "manifest.json").read_text())
     assert manifest.keys().isdisjoint({"sealed", "revealed", "proofs"})
-    assert check_openings(release) == (0, 0)
+    assert check_openings(release) == (0, 0, {})
     assert replace(read_release_facts(release)).openings == ()
+
+
+def test_what_cannot_be_published_is_not_opened(
+    hub: LocalHub, folder: Path, tell: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that can be known before is: a taken tag, rights, places of what stays sealed."""
+    hub.api().create_repo("pixel-lab/open", repo_type="dataset", private=False)
+    tell("v2")
+    publish(folder / "first", PRIVATE_REPO, "v3", private=True, api=hub.api(), **OPTIONS)
+    run = run_of(folder)
+    names = ("release/manifest.json", "sealed/drawn.json", "sealed/release/manifest.json")
+    before = [(run / name).read_bytes() for name in names]
+    for options, said in (
+        ({"tag": "v2"}, "tag 'v2' of 'pixel-lab/echo' is on another release"),
+        ({"tag": "main"}, "not a name of a tag"),
+        ({"private": True}, "is public, and --private is for new"),
+        ({"previous": folder / "nothing"}, "no release in"),
+        ({"sealed_to": "pixel-lab/open"}, "is public, and sealed samples go"),
+        ({"sealed_to": REPO}, "where the release goes"),
+        ({"sealed_to": "nowhere"}, "not a name of a repository"),
+        ({"sealed_to": PRIVATE_REPO}, "tag 'v3' of 'pixel-lab/echo-sealed' is on another release"),
+        ({"reveal": "v2", "sealed_to": "pixel-lab/new"}, "stays sealed after --reveal"),
+    ):
+        with pytest.raises((HubError, ReleaseError), match=said):
+            tell(**{"tag": "v3", "reveal": "v1", **options})
+        assert [(run / name).read_bytes() for name in names] == before
+    with monkeypatch.context() as patch:
+        patch.setattr(Remote, "check_writable", refuse)
+        with pytest.raises(HubError, match="may not write"):
+            tell("v3", reveal="v1")
+    assert [(run / name).read_bytes() for name in names] == before
+    assert not tell("v3", reveal="v1").unchanged
+
+
+def refuse(_: Remote) -> None:
+    raise HubError("this token may not write there")

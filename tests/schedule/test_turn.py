@@ -28,7 +28,7 @@ from tests.complaints_corpus import DrawnEyes, draw, write_config, write_posts
 from tests.errors_for_tests import said_by
 from tests.local_hub import LocalHub
 from tests.schedule.conftest import NAME, REPO, SCHEDULE, Take, change
-from tests.sealed_for_tests import holding, released, words_of
+from tests.sealed_for_tests import KEY, holding, released, words_of
 
 
 def posted(config: Path, words: str) -> None:
@@ -142,14 +142,24 @@ def test_another_machine_goes_on_where_the_last_one_ended(
     assert hub.repositories[REPO].open_pulls == {1: f"Publish {NAME}"}
 
 
+def list_modes(folder: Path) -> dict[bool, set[int]]:
+    """The modes of folders, and of files."""
+    modes: dict[bool, set[int]] = {True: set(), False: set()}
+    for path in (folder, *folder.rglob("*")):
+        modes[path.is_dir()].add(stat.S_IMODE(path.stat().st_mode))
+    return modes
+
+
 def test_sealed_samples_go_from_turn_to_turn_and_into_no_proposal(
     hub: LocalHub, take: Take, config: Path, tmp_path: Path
 ) -> None:
     change(config, splits={"sealed": 0.5})
     state = tmp_path / "mount"
     state.mkdir()
-    take(runs=tmp_path / "one", state=state)
     first = tmp_path / "one" / NAME / "sealed"
+    first.mkdir(parents=True)  # with a key that draws some of its few posts
+    (first / "key").write_text(KEY.hex())
+    take(runs=tmp_path / "one", state=state)
     sealed = released(first / "release")
     assert sealed
     take(runs=tmp_path / "other", state=state)
@@ -158,7 +168,8 @@ def test_sealed_samples_go_from_turn_to_turn_and_into_no_proposal(
     for name in ("key", "drawn.json"):
         assert (place / name).read_bytes() == (first / name).read_bytes()
         assert stat.S_IMODE((place / name).stat().st_mode) == 0o600
-    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    for own in (place, state / NAME / "sealed"):
+        assert list_modes(own) == {True: {0o700}, False: {0o600}}
     request = hub.repositories[REPO].pulls[1]
     proposal = tmp_path / "proposal"
     hub.api().snapshot_download(REPO, repo_type="dataset", revision="refs/pr/1", local_dir=proposal)

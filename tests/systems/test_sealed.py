@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import re
 import shutil
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from echo_hf.builder.build import build
 from echo_hf.builder.takedown import forget
-from echo_hf.config.evaluation import JudgeConfig
-from echo_hf.engines.base import Request
+from echo_hf.cli.progress import TerminalProgress
+from echo_hf.config.evaluation import CarriedRelease, EvaluationConfig, JudgeConfig
+from echo_hf.engines.base import Completion, Request
+from echo_hf.errors import ConfigError, EchoError, EngineError, GenerationError, ReleaseError
 from echo_hf.hub.release import read_release
 from echo_hf.hub.sealed import SealedSamples
 from echo_hf.judging.complaints import read_complaints
+from echo_hf.judging.judge import judge
+from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.report.evaluation import evaluate_systems
 from echo_hf.report.export import export
-from echo_hf.systems.base import GenerationResult, Task
+from echo_hf.systems.base import GenerationResult, Task, TransientError, failure_result
 from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.generate import generate
 from echo_hf.tables import Outcome
@@ -70,8 +79,8 @@ def folder(built_once: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(built_once, tmp_path / "lab"))
 
 
-@pytest.fixture
-def judge() -> ScriptedJudge:
+@pytest.fixture(name="judge")
+def rating_judge() -> ScriptedJudge:
     def says(request: Request) -> str:
         return f"{prompt_of(request)}: that is it. Rating: [[7]]"
 
@@ -191,3 +200,90 @@ def test_a_forgotten_post_takes_outputs_and_ratings_of_its_sealed_sample_along(
     assert {row["sample_id"] for row in read(run / "sealed", "outputs")} == (
         sealed.keys() - {*removal.samples}
     )
+
+
+def test_no_other_run_takes_them(folder: Path, acting: dict[str, Acting]) -> None:
+    """Neither as its benchmark nor as samples that it carries along into its own release."""
+    private, open_release = (str(run_of(folder) / place) for place in ("sealed/release", "release"))
+    taking = EvaluationConfig(name="taking", benchmark=private, systems=(system("mine"),))
+    carrying = taking.model_copy(
+        update={"benchmark": open_release, "carry": (CarriedRelease(release=private),)}
+    )
+    for config in (taking, carrying):
+        with pytest.raises((ConfigError, ReleaseError), match="holds sealed samples") as refused:
+            generate(config, runs=folder / "others")
+        assert "\n" not in str(refused.value)
+    assert not any((folder / "others").rglob("*.parquet"))
+    assert acting["mine"].asked == []
+
+
+def said_of(
+    act: Callable[[ProgressListener], object], caplog: pytest.LogCaptureFixture
+) -> tuple[str, str]:
+    """What a verb shows, logs and raises; and what it raises alone."""
+    out, raised, caplog.records[:] = io.StringIO(), "", []
+    with caplog.at_level(logging.DEBUG):
+        try:
+            act(TerminalProgress(Console(file=out, width=10_000)))
+        except EchoError as error:
+            raised = "".join(traceback.format_exception(error, chain=True))
+    logged = [logging.Formatter().format(record) for record in caplog.records]
+    return "\n".join([out.getvalue(), raised, *logged]), raised
+
+
+def held_in(text: str, rows: dict[str, dict[str, Any]]) -> set[bytes]:
+    return {word for row in rows.values() for word in words_of(row) if word in text.encode()}
+
+
+@pytest.mark.parametrize("failure", ["answer", "raised", "busy"])
+def test_a_failing_system_says_nothing_of_them(
+    folder: Path, caplog: pytest.LogCaptureFixture, failure: str
+) -> None:
+    sealed = sealed_rows(folder)
+
+    def act(task: Task) -> GenerationResult:
+        if task.sample_id not in sealed:
+            return telling(task)
+        said = f"no image of {task.sample_id}: {task.prompt}"
+        if failure == "raised":
+            raise GenerationError(said)
+        if failure == "busy":
+            raise TransientError(said, task.sample_id, wait_s=0.0)
+        return failure_result(said, "bad_prompt")
+
+    run = open_run(folder)
+    systems = (system("mine", limits={"attempts": 2}),)
+    run = EvaluationRun(run.config.model_copy(update={"systems": systems}), run.folder)
+    with known(mine=Acting(act)):
+        text, raised = said_of(lambda watch: generate(run, watch=watch), caplog)
+    assert held_in(text, sealed) == set()
+    assert "'mine (sealed)'" in raised
+    assert ("gave up (GenerationError)" if failure == "raised" else "failed, the last") in raised
+    if failure == "answer":
+        assert re.search(r"mine \(sealed\): \d+ failed, bad_prompt\n", text)
+    assert failure != "busy" or "not shown" in text
+
+
+@pytest.mark.parametrize("failure", ["answer", "error", "raised"])
+def test_a_failing_judge_says_nothing_of_them(
+    folder: Path, acting: dict[str, Acting], caplog: pytest.LogCaptureFixture, failure: str
+) -> None:
+    sealed = sealed_rows(folder)
+    prompts = {row["prompt"] for row in sealed.values()}
+    generate(open_run(folder))
+
+    def says(request: Request) -> Completion | str:
+        prompt = prompt_of(request)
+        if prompt not in prompts:
+            return "Rating: [[7]]"
+        if failure == "raised":
+            raise EngineError(f"400: {prompt}")
+        return prompt if failure == "answer" else Completion(None, prompt, "error")
+
+    ScriptedJudge(says).use()
+    for keep_going in (True, False):
+        ask = partial(judge, open_run(folder), keep_going=keep_going)
+        text, raised = said_of(lambda watch, ask=ask: ask(watch=watch), caplog)  # type: ignore[misc]
+        assert held_in(text, sealed) == set()
+        assert "sealed" in raised or (keep_going and failure != "raised")
+        assert "mira overall sealed" in text
