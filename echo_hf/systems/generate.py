@@ -116,8 +116,8 @@ def generate_outputs(
                 first = SystemRun(settings, system, folder, tasks.tasks, kept=revealed, **options)
                 group = [first]
                 for (part, others), outputs in zip(beside, kept, strict=True):
-                    values = (settings, system, part.folder, others.tasks)
-                    own = SystemRun(*values, main=first, part=part.part, kept=outputs, **options)
+                    task_values = (settings, system, part.folder, others.tasks)
+                    own = SystemRun(*task_values, main=first, part=part.part, kept=outputs, **options)
                     group.append(own)
                 groups.append(group)
             except GenerationError as error:  # its files cannot be read; the others go on
