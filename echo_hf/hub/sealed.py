@@ -34,6 +34,7 @@ from echo_hf.hub.commitments import (
     Opening,
     Reveal,
     Seal,
+    Sha256,
     build_tree,
     choose_sealed,
     find_path,
@@ -71,10 +72,14 @@ FROM_COPY = "bring it back from a copy"
 
 
 class SealedRecord(Section):
-    """The samples that are sealed, those that were public, and the roots that were revealed."""
+    """The samples that are sealed, those that were public, and the roots that were revealed.
 
-    sealed: tuple[str, ...] = ()
-    public: tuple[str, ...] = ()
+    `key` is the digest of the key that drew them.
+    """
+
+    key: Sha256
+    sealed: tuple[str, ...]
+    public: tuple[str, ...]
     revealed: Mapping[str, Reveal] = {}
 
 
@@ -165,6 +170,7 @@ class SealedSamples:
         kept_out = choose_sealed(links, drawn, public, record.sealed if record else ())
         self._write_record(
             SealedRecord(
+                key=hashlib.sha256(key).hexdigest(),
                 sealed=sorted(kept_out.union(record.sealed if record else ()) - public),
                 public=sorted(public | (links.keys() - kept_out)),
                 revealed=self.list_revealed(record),
@@ -263,11 +269,12 @@ class SealedSamples:
             return None
         try:
             text = read_regular(path, self.root, max_bytes=MAX_RECORD_BYTES)
-            return SealedRecord.model_validate_json(text)
-        except (OSError, ValidationError) as error:
-            raise RunError(
-                f"{str(path)!r} does not say what is sealed ({one_line(error)[:200]}): {FROM_COPY}"
-            ) from None
+            record = SealedRecord.model_validate_json(text)
+        except (OSError, ValidationError):
+            record = None
+        if record is None or (self.has_release and not record.sealed):
+            raise RunError(f"{str(path)!r} does not say what is sealed: {FROM_COPY}")
+        return record
 
     def list_public(self, record: SealedRecord | None) -> set[str]:
         """Return the samples that a release of the run has or had."""
@@ -402,6 +409,7 @@ class SealedSamples:
         if (record := self.read_record()) is not None:
             self._write_record(
                 SealedRecord(
+                    key=record.key,
                     sealed=tuple(name for name in record.sealed if name not in opened),
                     public=sorted({*record.public, *opened}),
                     revealed=folder.manifest.revealed,
@@ -442,6 +450,9 @@ class SealedSamples:
             key = bytes.fromhex(read_regular(path, self.root, max_bytes=1000).decode())
             if len(key) != KEY_BYTES:
                 raise ValueError(f"{len(key)} bytes, expected {KEY_BYTES}")
+            record = self.read_record()
+            if record is not None and record.key != hashlib.sha256(key).hexdigest():
+                raise ValueError("another one than what is sealed was drawn by")
             return key
         except FileNotFoundError:
             if (self.root / RECORD_FILE).exists():

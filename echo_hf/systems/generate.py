@@ -117,7 +117,9 @@ def generate_outputs(
                 group = [first]
                 for (part, others), outputs in zip(beside, kept, strict=True):
                     task_values = (settings, system, part.folder, others.tasks)
-                    own = SystemRun(*task_values, main=first, part=part.part, kept=outputs, **options)
+                    own = SystemRun(
+                        *task_values, main=first, part=part.part, kept=outputs, **options
+                    )
                     group.append(own)
                 groups.append(group)
             except GenerationError as error:  # its files cannot be read; the others go on

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import stat
@@ -216,7 +217,9 @@ def test_a_share_is_at_least_none_and_less_than_all(tmp_path: Path, share: objec
         load_config(config)
 
 
-@pytest.mark.parametrize("content", [None, "", "00" * 31, "no key", "zz" * 32, b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "content", [None, "", "00" * 31, "no key", "zz" * 32, b"\xff\xfe", "aa" * 32]
+)
 def test_without_its_key_nothing_is_drawn_again(folder: Path, content: str | bytes | None) -> None:
     key, release = run_of(folder) / "sealed" / "key", run_of(folder) / "release"
     before = {path: path.read_bytes() for path in release.rglob("*.*")}
@@ -231,7 +234,13 @@ def test_without_its_key_nothing_is_drawn_again(folder: Path, content: str | byt
     assert {path: path.read_bytes() for path in release.rglob("*.*")} == before
 
 
-@pytest.mark.parametrize("text", [None, "{", '{"sealed": 1}', '{"sealed": [], "more": 1}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(None, "{", "{}", '{"sealed": 1}', '{"sealed": [], "more": 1}'),
+        json.dumps({"sealed": [], "public": [], "key": hashlib.sha256(KEY).hexdigest()}),
+    ],
+)
 def test_without_its_record_nothing_is_released(folder: Path, text: str | None) -> None:
     record = run_of(folder) / "sealed" / "drawn.json"
     if text is None:
