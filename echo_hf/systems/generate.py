@@ -109,18 +109,16 @@ def generate_outputs(
         # Also where nothing is drawn: what was drawn of them before is in no plan.
         revealed = run.read_revealed(tasks)
         kept = [read_kept(part.folder.root) for part, _ in beside]
-        options: dict[str, Any] = {"retry": again}
         groups = list[list[SystemRun]]()
         for settings, system in chosen:
             try:
+                options: dict[str, Any] = {"retry": again}
                 first = SystemRun(settings, system, folder, tasks.tasks, kept=revealed, **options)
                 group = [first]
                 for (part, others), outputs in zip(beside, kept, strict=True):
-                    task_values = (settings, system, part.folder, others.tasks)
-                    own = SystemRun(
-                        *task_values, main=first, part=part.part, kept=outputs, **options
-                    )
-                    group.append(own)
+                    beside_main: Any = {"main": first, "part": part.part, "kept": outputs}
+                    work = (settings, system, part.folder, others.tasks)
+                    group.append(SystemRun(*work, **beside_main, **options))
                 groups.append(group)
             except GenerationError as error:  # its files cannot be read; the others go on
                 missing[settings.name] = str(error)

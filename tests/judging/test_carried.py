@@ -11,6 +11,7 @@ import pytest
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Request
 from echo_hf.judging.judge import judge
+from echo_hf.judging.ruler import measure_ruler
 from echo_hf.judging.score import score
 from echo_hf.judging.stopping import judge_until_decided
 from echo_hf.report.evaluation import evaluate_systems
@@ -167,6 +168,19 @@ def test_the_tables_of_a_run_have_the_ratings_that_count(run: EvaluationRun) -> 
         generate(run)
     rows = pq.read_table(folder / "ratings.parquet").to_pylist()
     assert Counter(row["system"] for row in rows) == {"past": 4}
+
+
+def test_another_model_of_a_kept_name_is_planned_and_stands_beside_it(tmp_path: Path) -> None:
+    run = judged(carrying(tmp_path, system("past", model="another-model-2"), samples=6))
+    ScriptedJudge(lambda request: f"Rating: [[{len(prompt_of(request)) % 7 + 2}]]").use()
+    with known(Acting()):
+        planned = [work.todo for work in evaluate_systems(run, dry_run=True).plan]
+        evaluate_systems(run)
+    assert planned == [5, 10, 5, 20]
+    assert len(ratings_of(run)) == 20
+    scale = measure_ruler([run]).splits["text_to_image"]
+    assert scale.strength.keys() == {"past", "past (old)"}
+    assert scale.difference("past", "past (old)").samples == 6
 
 
 def test_another_model_of_a_kept_name_is_rated_beside_it(tmp_path: Path) -> None:
