@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 import logging
+import os
 import shutil
 import time
 from collections import Counter
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets import Dataset, concatenate_datasets
 
+from echo_hf._infra.text import one_line
 from echo_hf.builder.replay import ReplayedRelease, import_answers, open_replay
 from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.crawl import count_open
@@ -44,13 +46,15 @@ from echo_hf.curate.splits import ANALYSIS, BENCHMARKS, RELEASE_CONFIGS
 from echo_hf.engines.base import Engine, Failed, RunEngines, abstains, check_installed, check_vision
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.pooled import PooledEngine
-from echo_hf.errors import ReleaseError, RunError, SourceError
+from echo_hf.errors import EchoError, ReleaseError, RunError, SourceError
 from echo_hf.hub.facts import ColumnEntry, LeftOut, ReleaseFacts, count_failed_calls, count_samples
 from echo_hf.hub.manifest import FORMAT_VERSION, get_version
-from echo_hf.hub.release import Release, is_complete, read_release, write_release
+from echo_hf.hub.redistribution import iterate_post_urls
+from echo_hf.hub.release import Release, is_complete, iterate_rows, read_release, write_release
+from echo_hf.hub.remote import POST_COLUMNS
 from echo_hf.hub.responses import write_responses
 from echo_hf.hub.run_tables import clean_outputs, select_released_tables
-from echo_hf.hub.sealed import SealedSamples
+from echo_hf.hub.sealed import OtherSamples, SealedSamples
 from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.batch_inference import plan_requests
@@ -191,7 +195,7 @@ class BuildRun:
                     f"{advice}{_first_error(results)}; --allow-empty writes one all the same"
                 )
             self.watch.report_notice(f"{problem}: {reasons}")
-        division = sealed.divide(samples, self.config.splits.sealed, self._list_carried())
+        division = sealed.divide(samples, self.config.splits.sealed, self._read_others())
         samples = dict(division.public)
         left_out: dict[str, Mapping[str, int]] = {}
         if with_responses:
@@ -429,16 +433,36 @@ class BuildRun:
         if self.replay is not None and (remark := self.replay.describe_difference(record)):
             self.watch.report_notice(remark)
 
-    def _list_carried(self) -> Iterator[str]:
-        """Yield the samples of the releases that the config carries along: those are public."""
+    def _read_others(self) -> Iterator[tuple[str, OtherSamples]]:
+        """Yield the samples of the releases that the config names, by reference: those are public.
+
+        One that was read for an earlier draw may be out of reach since; one that the analysis alone
+        compares with may be so at once.
+        """
         config = self.config
-        for carried in config.carry if config.splits.sealed else ():
-            beside = (config.file.parent if config.file else Path()) / carried.release
-            reference = str(beside) if beside.exists() else carried.release
-            origin = Benchmark(reference, cache=self.folder.cache)
-            for name in RELEASE_CONFIGS:
-                if name in origin.read_manifest().configs:
-                    yield from arrow_rows(origin.load(name), ["id"])["id"].to_pylist()
+        if not config.splits.sealed:
+            return
+        record = SealedSamples(self.folder).read_record()
+        before = [config.analysis.before] if config.analysis.before else []
+        carried = {each.release for each in config.carry}
+        folder = (config.file.parent if config.file else Path()).resolve()
+        for reference in dict.fromkeys([*(each.release for each in config.carry), *before]):
+            beside = (folder / reference).resolve()
+            name = os.path.relpath(beside, folder)  # the same where it is gone
+            origin = Benchmark(
+                str(beside) if beside.exists() else reference, cache=self.folder.cache
+            )
+            try:
+                yield name, _read_other(origin)
+            except EchoError as error:
+                is_known = record is not None and name in record.releases
+                if reference in carried and not is_known:
+                    raise
+                says = "counts as it was" if is_known else "may be sealed again"
+                self.watch.report_notice(
+                    f"release {reference!r} cannot be read, and what is public there {says}: "
+                    f"{one_line(error)}"
+                )
 
     def _write_responses(
         self, results: Sequence[StageResult], sealed_urls: frozenset[str]
@@ -499,6 +523,19 @@ class BuildRun:
             searches={entry.source: entry.search for entry in self.config.posts if entry.search},
             **self.config.release.model_dump(exclude_none=True),
         )
+
+
+def _read_other(origin: Benchmark) -> OtherSamples:
+    """Read which samples a release has, and of which posts."""
+    ids, urls = set[str](), set[str]()
+    for name in RELEASE_CONFIGS:
+        if name in origin.read_manifest().configs:
+            dataset = origin.load(name)
+            columns = [column for column in POST_COLUMNS[name] if column in dataset.column_names]
+            for row in iterate_rows(dataset, columns=columns):
+                ids.add(row["id"])
+                urls.update(filter(None, iterate_post_urls(row)))
+    return OtherSamples(ids, urls)
 
 
 def select_shard(root: str, count: int) -> int:

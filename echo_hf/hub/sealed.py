@@ -26,7 +26,7 @@ from echo_hf._infra.atomic import find_complete, replace_file
 from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import one_line
-from echo_hf.collect.takedown import ORIGINS_FILE, read_origins
+from echo_hf.collect.takedown import ORIGINS_FILE, hash_url, read_origins
 from echo_hf.config.checks import Section
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS
 from echo_hf.errors import ReleaseError, RunError
@@ -68,19 +68,29 @@ LINK_COLUMNS = (
     *("id", "post_id", "post_urls", "community_feedback", "prompt_spans", "picture_sources"),
     *("input_images", "output_images", "screenshot"),
 )
+OTHER_RELEASES = ""  # stands among samples for all samples of other releases
 FROM_COPY = "bring it back from a copy"
+
+
+class OtherSamples(NamedTuple):
+    """The samples of another release, and their posts."""
+
+    ids: Collection[str]
+    urls: Collection[str]
 
 
 class SealedRecord(Section):
     """The samples that are sealed, those that were public, and the roots that were revealed.
 
-    `key` is the digest of the key that drew them.
+    `key` is the digest of the key that drew them, `releases` are the posts of other releases that
+    the config names or named, as hashes.
     """
 
     key: Sha256
     sealed: tuple[str, ...]
     public: tuple[str, ...]
     revealed: Mapping[str, Reveal] = {}
+    releases: Mapping[str, tuple[str, ...]] = {}
 
 
 class CommittedRow(Section):
@@ -147,11 +157,15 @@ class SealedSamples:
         self.root = self.folder.root
 
     def divide(
-        self, samples: Mapping[str, Dataset], share: float, other_releases: Iterable[str] = ()
+        self,
+        samples: Mapping[str, Dataset],
+        share: float,
+        other_releases: Iterable[tuple[str, OtherSamples]] = (),
     ) -> Division:
         """Divide the samples of a build into those of the release and the sealed ones.
 
-        The draw is written down before anything else, so that a killed build draws no other one.
+        Samples and posts of other releases are public. The draw is written down before anything
+        else, so that a killed build draws no other one.
         """
         record = self.read_record()
         if not share and record is None:
@@ -159,21 +173,32 @@ class SealedSamples:
         key = self._open_key()
         benchmark = {name for split in BENCHMARKS for name in samples[split]["id"]}
         links, drawn = dict[str, frozenset[str]](), set[str]()
+        public, releases = self.list_public(record), dict(record.releases if record else {})
+        for reference, other in other_releases:
+            public.update(other.ids)
+            releases[reference] = tuple(sorted(set(map(hash_url, other.urls))))
+        posted = frozenset().union(*releases.values())
         for name in (ANALYSIS, *BENCHMARKS):
             for row in iterate_rows(samples[name], columns=LINK_COLUMNS):
                 sources = (source["sha256"] for source in row["picture_sources"] or ())
-                shared = {*iterate_post_urls(row), *list_images(row), *sources}
-                links[row["id"]] = frozenset(filter(None, shared))
+                urls = {*filter(None, iterate_post_urls(row))}
+                shared = {*urls, *list_images(row), *sources}
+                links[row["id"]] = frozenset(filter(None, shared | posted & {*map(hash_url, urls)}))
                 if row["id"] in benchmark and is_drawn(key, row["post_id"] or row["id"], share):
                     drawn.add(row["id"])
-        public = {*self.list_public(record), *other_releases}
-        kept_out = choose_sealed(links, drawn, public, record.sealed if record else ())
+        kept_out = choose_sealed(
+            {**links, OTHER_RELEASES: posted},
+            drawn,
+            {*public, OTHER_RELEASES},
+            record.sealed if record else (),
+        )
         self._write_record(
             SealedRecord(
                 key=hashlib.sha256(key).hexdigest(),
                 sealed=sorted(kept_out.union(record.sealed if record else ()) - public),
                 public=sorted(public | (links.keys() - kept_out)),
                 revealed=self.list_revealed(record),
+                releases=releases,
             )
         )
         division = self._divide(samples, kept_out)
@@ -350,9 +375,14 @@ class SealedSamples:
             ):
                 self._write_commitment(path, left_rows)
                 count += cleared
-        left = {
+        left: dict[str, Any] = {
             name: tuple(each for each in getattr(record, name) if each not in gone)
             for name in ("sealed", "public")
+        }
+        hashes = set(map(hash_url, urls))
+        left["releases"] = {
+            reference: tuple(each for each in posts if each not in hashes)
+            for reference, posts in record.releases.items()
         }
         self._write_record(record.model_copy(update=left))
         return count
@@ -407,14 +437,12 @@ class SealedSamples:
             with closing(self.run.open_store()) as answers:
                 answers.take(self.folder.answers, {url for own in urls for url in own})
         if (record := self.read_record()) is not None:
-            self._write_record(
-                SealedRecord(
-                    key=record.key,
-                    sealed=tuple(name for name in record.sealed if name not in opened),
-                    public=sorted({*record.public, *opened}),
-                    revealed=folder.manifest.revealed,
-                )
-            )
+            update = {
+                "sealed": tuple(name for name in record.sealed if name not in opened),
+                "public": tuple(sorted({*record.public, *opened})),
+                "revealed": folder.manifest.revealed,
+            }
+            self._write_record(record.model_copy(update=update))
         return folder
 
     def _add_rows(

@@ -117,8 +117,8 @@ def generate_outputs(
                 group = [first]
                 for (part, others), outputs in zip(beside, kept, strict=True):
                     beside_main: Any = {"main": first, "part": part.part, "kept": outputs}
-                    work = (settings, system, part.folder, others.tasks)
-                    group.append(SystemRun(*work, **beside_main, **options))
+                    arguments = (settings, system, part.folder, others.tasks)
+                    group.append(SystemRun(*arguments, **beside_main, **options))
                 groups.append(group)
             except GenerationError as error:  # its files cannot be read; the others go on
                 missing[settings.name] = str(error)

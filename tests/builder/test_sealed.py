@@ -7,18 +7,27 @@ import json
 import shutil
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from echo_hf.builder.build import build
 from echo_hf.builder.takedown import forget
 from echo_hf.builder.update import update
+from echo_hf.collect.takedown import hash_url
 from echo_hf.config.loading import load_config
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import ConfigError, RunError
+from echo_hf.errors import ConfigError, HubError, RunError
 from echo_hf.hub.commitments import is_drawn
-from echo_hf.hub.release import read_release
+from echo_hf.hub.release import (
+    Release,
+    read_release,
+    read_release_facts,
+    unpack_release,
+    write_release,
+)
 from echo_hf.hub.sealed import SealedSamples, check_openings
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.report.analysis.analyze import analyze
 from tests.recorded_as_model import RecordedAsModel, config_over
@@ -168,6 +177,53 @@ def test_what_a_carried_release_has_is_never_sealed(tmp_path: Path) -> None:
     assert sealed.keys().isdisjoint(first)
     built(tmp_path / "other", ALL, 0.9)
     assert not sealed_rows(tmp_path / "other").keys().isdisjoint(first)
+
+
+@pytest.mark.parametrize(
+    "named", [{"carry": [{"release": "../old"}]}, {"analysis": {"before": "../old"}}]
+)
+def test_what_another_release_has_of_a_post_is_not_sealed(
+    tmp_path: Path, named: dict[str, Any]
+) -> None:
+    """Also under other ids, which other software gives, and once that release is gone."""
+    urls, folder = renamed(built(tmp_path / "first", ALL[:40], 0.0), tmp_path), tmp_path / "new"
+    set_key(folder)
+    built(folder, ALL[:60], 0.9, **named)
+    sealed = sealed_rows(folder)
+    assert sealed
+    assert urls.isdisjoint(url for row in sealed.values() for url in row["post_urls"])
+    shutil.move(tmp_path / "old", tmp_path / "gone")
+    built(folder, ALL, 0.9, **named)
+    later = sealed_rows(folder)
+    assert later.keys() >= sealed.keys()
+    assert urls.isdisjoint(url for row in later.values() for url in row["post_urls"])
+    name = next(iter(urls))
+    record = run_of(folder) / "sealed" / "drawn.json"
+    assert hash_url(name) in record.read_text()
+    SealedSamples(RunFolder(run_of(folder))).forget([], [name])
+    assert hash_url(name) not in record.read_text()
+    set_key(tmp_path / "plain")
+    built(tmp_path / "plain", ALL, 0.9)
+    plain = sealed_rows(tmp_path / "plain").values()
+    assert not urls.isdisjoint(url for row in plain for url in row["post_urls"])
+
+
+def renamed(release: Release, folder: Path) -> set[str]:
+    """Write a release `old` whose samples have other ids; return the posts that they are of."""
+    store = ImageStore(folder / "store")
+    datasets = {
+        name: rows.map(lambda row: {"id": f"x{row['id']}"}, features=rows.features)
+        for name, rows in unpack_release(release, store).items()
+        if "post_urls" in rows.column_names
+    }
+    write_release(folder / "old", datasets, store, read_release_facts(release))
+    return {url for rows in datasets.values() for urls in rows["post_urls"] for url in urls}
+
+
+def test_a_release_that_was_never_read_is_missed(tmp_path: Path) -> None:
+    with pytest.raises(HubError, match="neither a folder"):
+        built(tmp_path, ALL[:40], 0.9, carry=[{"release": "../old"}])
+    built(tmp_path, ALL[:40], 0.9, analysis={"before": "../old"})
 
 
 def test_a_takedown_makes_nothing_public_or_sealed(folder: Path) -> None:
