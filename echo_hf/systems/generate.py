@@ -116,9 +116,9 @@ def generate_outputs(
                 first = SystemRun(settings, system, folder, tasks.tasks, kept=revealed, **options)
                 group = [first]
                 for (part, others), outputs in zip(beside, kept, strict=True):
-                    beside_main: Any = {"main": first, "part": part.part, "kept": outputs}
-                    arguments = (settings, system, part.folder, others.tasks)
-                    group.append(SystemRun(*arguments, **beside_main, **options))
+                    own: dict[str, Any] = {"main": first, "part": part.part, "kept": outputs}
+                    own |= options
+                    group.append(SystemRun(settings, system, part.folder, others.tasks, **own))
                 groups.append(group)
             except GenerationError as error:  # its files cannot be read; the others go on
                 missing[settings.name] = str(error)
