@@ -16,7 +16,8 @@ from echo_hf.config.evaluation import EvaluationConfig
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.systems import shipped_config
 from echo_hf.errors import ConfigError, HubError, RunError
-from echo_hf.hub.load import load_benchmark
+from echo_hf.hub.load import load_benchmark, load_manifest
+from echo_hf.hub.manifest import Manifest
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.systems.benchmark import Benchmark, BenchmarkTasks, NoTask, load_evaluation
@@ -140,7 +141,12 @@ def test_a_name_on_the_hub_is_read_at_its_revision(
         asked.add((repo, revision))
         return load_benchmark(release, split)
 
+    def read(repo: str, *, revision: str | None) -> Manifest:
+        asked.add((repo, revision))
+        return load_manifest(release)
+
     monkeypatch.setattr("echo_hf.systems.benchmark.load_benchmark", load)
+    monkeypatch.setattr("echo_hf.systems.benchmark.load_manifest", read)
     assert shown(tasks(reference, tmp_path)) == SMALL
     assert asked == {place}
 
