@@ -302,6 +302,8 @@ def _show_release(
     rows = {name: entry.rows for name, entry in configs if name in SAMPLE_CONFIGS}
     deviations = find_differences(load_config(config))
     show_build(watch, rows, deviations, config, locate(config, runs))
+    if seal := release.manifest.sealed:
+        lines = (*lines, f"sealed: {sum(seal.rows.values()):,} samples, in none of these counts")
     for line in (*lines, f"release: {relative_to_cwd(release.path)}"):
         say(watch.console, line)
     unlike = [deviation._asdict() for deviation in deviations]
@@ -315,6 +317,9 @@ def _print_next_step(watch: TerminalProgress, release: Release) -> None:
     configs = release.manifest.configs
     if any(configs[name].rows for name in BENCHMARKS if name in configs):
         run = shlex.quote(str(relative_to_cwd(release.path.parent)))
+        if release.manifest.sealed:  # which only its own config asks about
+            say(watch.console, f"next: echo-hf eval {run}, with systems and judges in its config")
+            return
         say(watch.console, f"next: echo-hf eval {run} --images NAME=FOLDER")
 
 
