@@ -95,6 +95,7 @@ class Contamination(SummaryMixin):
 
     @property
     def is_dated(self) -> bool:
+        """Whether the samples before a date are held against those after it."""
         return self.definition.get("measure") == "dated_contamination"
 
     def as_json(self) -> dict[str, Any]:
