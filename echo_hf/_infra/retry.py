@@ -74,9 +74,9 @@ class RetryPolicy:
 
 def _log_retry(state: tenacity.RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
-    kind, said = type(error).__name__, "not shown" if _hiding else error
+    kind, reason = type(error).__name__, "not shown" if _hiding else error
     message = "attempt %d failed, the next one in %.1f s: %s: %s"
-    logger.info(message, state.attempt_number, state.upcoming_sleep, kind, said)
+    logger.info(message, state.attempt_number, state.upcoming_sleep, kind, reason)
 
 
 _hiding = list[bool]()  # while it has any, in all threads

@@ -15,8 +15,9 @@ from echo_hf._infra.text import percent
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Reason
 from echo_hf.scores import votes
+from echo_hf.scores.certificate import adjust_p_values
 from echo_hf.scores.estimate import compute_t_quantile
-from echo_hf.scores.tiers import adjust_holm, compute_smallest_p
+from echo_hf.scores.tiers import compute_smallest_p
 
 MIN_SYSTEMS = 2
 MIN_COVERAGE = 0.9  # of the samples of either side, of a system that is tested or is a peer
@@ -86,21 +87,13 @@ class Contamination(SummaryMixin):
             leads = ", ".join(
                 f"{name} by {100 * (self.lead[name] or 0):.0f} points" for name in self.alarm
             )
-            also = ", or a drift that is not straight" if self.is_dated else ""
+            is_dated = self.definition["measure"] == "dated_contamination"
+            also = ", or a drift that is not straight" if is_dated else ""
             return f"leads more on samples that it may have seen{also}: {leads}; {could_see}"
         if all(p is None for p in self.p.values()):
             why = "; ".join(dict.fromkeys(reason.meaning for reason in self.reasons.values()))
             return f"not tested: {why}; {could_see}"
         return f"no sign of training on these samples; {could_see}"
-
-    @property
-    def is_dated(self) -> bool:
-        """Whether the samples before a date are held against those after it."""
-        return self.definition.get("measure") == "dated_contamination"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the result as a dict that JSON can hold."""
-        return dict(vars(self))
 
 
 def contamination(
@@ -244,7 +237,8 @@ def dated_contamination(
         errors += [error] if error > 0 else []
         interval.append(None if np.isnan(error) else (float(step - half), float(step + half)))
         p.append(1 - stdtr(freedom, step / error) if error > 0 else np.nan)
-    adjusted = _adjust_holm(np.array(p))
+    known_p = [None if np.isnan(value) else value for value in p]
+    adjusted = np.array(adjust_p_values(known_p), float)
     definition = compared.definition(
         "dated_contamination",
         outcome="share of the points of a sample that a system wins from the others",
@@ -389,13 +383,6 @@ def _fit_step(design: Floats, values: Floats) -> tuple[float, float]:
     weights = (residuals / np.maximum(1 - leverage, 1e-9)) ** 2
     covariance = inverse @ (design.T * weights) @ design @ inverse
     return float(fitted[1]), float(np.sqrt(max(covariance[1, 1], 0.0)))
-
-
-def _adjust_holm(p: Floats) -> Floats:
-    adjusted, known = np.full(p.shape, np.nan), ~np.isnan(p)
-    if known.any():
-        adjusted[known] = adjust_holm(p[known])
-    return adjusted
 
 
 def _build(

@@ -480,10 +480,10 @@ class _Scale:
             wins, ties, losses = ((values == verdict).sum(axis=1) for verdict in (1, 0, -1))
             met = wins + ties + losses
             is_new = (met > 0) & (compared[first, second] == 0)
-            one, two = first[is_new], second[is_new]
-            compared[one, two] = compared[two, one] = met[is_new]
-            won[one, two] = lost[two, one] = wins[is_new]
-            won[two, one] = lost[one, two] = losses[is_new]
+            row, column = first[is_new], second[is_new]
+            compared[row, column] = compared[column, row] = met[is_new]
+            won[row, column] = lost[column, row] = wins[is_new]
+            won[column, row] = lost[row, column] = losses[is_new]
         return compared, won, lost
 
     @cached_property
@@ -622,23 +622,23 @@ class _Scale:
     def _compare_pairs(self, places: Sequence[_Place | None]) -> dict[tuple[int, int], Difference]:
         """Compare each two systems, in both orders."""
         chains, pairs = widest_links(self.compared), dict[tuple[int, int], Difference]()
-        for one, other in zip(*map(np.ndarray.tolist, list_pairs(len(places))), strict=True):
-            pair = self._count_shares(one, other)
+        for system, other in zip(*map(np.ndarray.tolist, list_pairs(len(places))), strict=True):
+            pair = self._count_shares(system, other)
             if pair is None:
-                pair = self._compare_strengths(one, other, places)
-                pair = pair._replace(samples=int(chains[one, other])) if pair.how else pair
+                pair = self._compare_strengths(system, other, places)
+                pair = pair._replace(samples=int(chains[system, other])) if pair.how else pair
             estimate, high, low = (
                 None if end is None else 1 - end for end in (pair.estimate, pair.low, pair.high)
             )
-            pairs[one, other] = pair
-            pairs[other, one] = Difference(estimate, low, high, pair.samples, pair.how)
+            pairs[system, other] = pair
+            pairs[other, system] = Difference(estimate, low, high, pair.samples, pair.how)
         return pairs
 
-    def _count_shares(self, one: int, other: int) -> Difference | None:
-        count = int(self.compared[one, other])
+    def _count_shares(self, system: int, other: int) -> Difference | None:
+        count = int(self.compared[system, other])
         if not count or self.method == "bridges":
             return None
-        won, lost = int(self.won[one, other]), int(self.lost[one, other])
+        won, lost = int(self.won[system, other]), int(self.lost[system, other])
         low = high = None
         if count >= MIN_SAMPLES:
             ends = score_interval(won, lost, count, (1 + self.confidence) / 2)
@@ -646,25 +646,25 @@ class _Scale:
         return Difference(0.5 + (won - lost) / count / 2, low, high, count, "common")
 
     def _compare_strengths(
-        self, one: int, other: int, places: Sequence[_Place | None]
+        self, system: int, other: int, places: Sequence[_Place | None]
     ) -> Difference:
         """Compare two systems that share no samples, in a group of both or by least squares."""
-        groups = np.flatnonzero(self.member[:, one] & self.member[:, other])
+        groups = np.flatnonzero(self.member[:, system] & self.member[:, other])
         half: float | None = None
         how: Link = "path"
         if len(groups):
             group, weights = int(groups[0]), np.zeros(len(self.values))
-            weights[self.cells[group, one]], weights[self.cells[group, other]] = 1.0, -1.0
+            weights[self.cells[group, system]], weights[self.cells[group, other]] = 1.0, -1.0
             count = self.groups[group].fit.size
             if count >= MIN_SAMPLES:
                 error = float(np.sqrt(weights @ self.covariance @ weights))
                 half = float(compute_t_quantile(count - 1, self.confidence)) * error
         else:
-            sides = [place for place in (places[one], places[other]) if place is not None]
+            sides = [place for place in (places[system], places[other]) if place is not None]
             if len(sides) < 2 or self.method == "common":
                 return Difference(None, None, None, 0, None)
             weights, how = sides[0].weights - sides[1].weights, "bridges"
-            bridges = self._count_bridges(one, other)
+            bridges = self._count_bridges(system, other)
             if bridges > 1 and self.links.samples >= MIN_SAMPLES:
                 away = [side.weights for side in sides if side.group != 0]
                 load = float(((away[0] - away[1] if len(away) > 1 else away[0]) ** 2).sum())
@@ -703,8 +703,8 @@ class _Scale:
         changes = dict.fromkeys(self.boards.releases, None) | self._compare_ratings(False)
         if self.method != "common":
             linked = dict.fromkeys(self.boards.releases, None) | self._compare_ratings(True)
-            sizes = [sum(map(bool, every.values())) for every in (changes, linked)]
-            if sizes[1] > sizes[0] or self.method == "bridges":
+            is_wider = sum(map(bool, linked.values())) > sum(map(bool, changes.values()))
+            if is_wider or self.method == "bridges":
                 return linked
         return changes
 
@@ -830,8 +830,8 @@ def _vote(rated: _Rated, judges: Sequence[str]) -> Verdicts:
 def _average(rated: _Rated, judges: Sequence[str]) -> Floats:
     """Average the ratings [system, sample] by the judges that rated most of the outputs."""
     table = rated.table.ratings[np.isin(rated.table.judges, judges)]
-    given = ~np.isnan(table)
-    covered = given.sum(axis=(1, 2)) >= given.any(axis=0).sum() / 2
+    is_rated = ~np.isnan(table)
+    covered = is_rated.sum(axis=(1, 2)) >= is_rated.any(axis=0).sum() / 2
     ratings: Floats = table[covered].mean(axis=0)
     return ratings
 

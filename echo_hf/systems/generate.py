@@ -142,9 +142,9 @@ def generate_outputs(
                     plans.append(GenerationPlan(*values, part=part.part))
         for plan in plans:
             watch.report_start(plan.label, len(plan.todo), plan)
-        for part_run, found in ((run, tasks), *beside):
+        for part_run, part_tasks in ((run, tasks), *beside):
             place = f" ({part_run.part})" if part_run.part else ""
-            for reason, count in sorted(found.left_out.items()):
+            for reason, count in sorted(part_tasks.left_out.items()):
                 notice = f"{count:,} samples left out{place}, {reason}: {reason.meaning}"
                 watch.report_notice(notice)
             for notice in part_run.notices:
