@@ -164,7 +164,8 @@ def align_outputs(
 
 
 def format_key(row: Mapping[str, Any], keys: Iterable[str]) -> str:
-    return ", ".join(f"{key} {row[key]!r}" for key in keys if key in row)
+    names = (key for key in keys if key in row and (key != DRAW or row[key]))
+    return ", ".join(f"{name} {row[name]!r}" for name in names)
 
 
 def check_once(table: Table, rows: pa.Table, cells: Integers) -> None:
