@@ -307,13 +307,10 @@ class ScoredRun:
 
     def read_overall(self, split: str) -> RatingTable:
         """Read the ratings of a split that its board is made of."""
-        tables = self.tables
-        if self.config.draws == "first":
-            read = (tables.ratings, tables.outputs)
-        else:
-            read = (tables.all_ratings, tables.all_outputs)
-        rows = (tables.select_split(table, split) for table in read)
-        return read_ratings(*rows, draws=self.config.draws)
+        draws = self.config.draws
+        tables = self.tables.of_draws(draws)
+        outputs, ratings = (self.tables.select_split(table, split) for table in tables)
+        return read_ratings(ratings, outputs, draws=draws)
 
     def measure(
         self, split: str, chosen: Iterable[type[Metric]], systems: Sequence[str]

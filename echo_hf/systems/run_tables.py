@@ -31,7 +31,7 @@ from echo_hf.hub.manifest import READ_ERRORS
 from echo_hf.hub.run_tables import DIGEST_COLUMN, SAMPLE_COLUMN, find_left_out_reasons
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
-from echo_hf.scores.rating_table import IgnoredRating, read_outputs
+from echo_hf.scores.rating_table import DrawChoice, IgnoredRating, read_outputs
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import (
@@ -164,6 +164,12 @@ class RunTables:
     fits_from: ApplicabilitySource | None = None  # where `applicability` comes from
     all_outputs: pa.Table | None = None
     all_ratings: pa.Table | None = None
+
+    def of_draws(self, draws: DrawChoice) -> tuple[pa.Table | None, pa.Table | None]:
+        """Return the outputs and ratings that boards of these draws are made of."""
+        if draws == "first":
+            return self.outputs, self.ratings
+        return self.all_outputs, self.all_ratings
 
     def select_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
         if table is None:
