@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -28,18 +28,14 @@ from echo_hf.scores.rating_table import (
 )
 from echo_hf.scores.votes import TIE_WIDTH
 from echo_hf.scores.win_rate import warn_mixed_splits
-from echo_hf.tables import OUTPUTS, RATINGS, Outcome, Table
+from echo_hf.tables import DRAW, DRAW_COLUMN, OUTPUTS, RATINGS, Outcome, Table
 
-DRAW = "draw"
-_TEXT, _NUMBER, _FLOAT = (RATINGS.columns[name] for name in ("system", "repeat", "rating"))
-OUTPUT_KEY = ("sample_id", "system", DRAW)
-RATED_DRAWS = replace(RATINGS.add_columns({DRAW: _NUMBER}), key=(*OUTPUT_KEY, *RATINGS.key[2:]))
-DRAWN_OUTPUTS = replace(OUTPUTS.add_columns({DRAW: _NUMBER}), key=OUTPUT_KEY)
+_TEXT, _VALUE = (RATINGS.columns[name] for name in ("system", "rating"))
 METRIC_VALUES = Table(
     "values",
     "a metric's value for one output",
-    (*OUTPUT_KEY, "metric"),
-    {**dict.fromkeys(("sample_id", "system", "metric"), _TEXT), DRAW: _NUMBER, "value": _FLOAT},
+    (*OUTPUTS.key, "metric"),
+    {**dict.fromkeys(("sample_id", "system", "metric"), _TEXT), DRAW: DRAW_COLUMN, "value": _VALUE},
 )
 OUTPUT_FACTS = (DRAW, "stage", "cost_usd", "latency_s", DIGEST)
 CHECK_MARK = "@"  # in the name of a check, NAME@VERSION, and of no other rubric
@@ -132,14 +128,14 @@ class DrawnOutputs:
 def read_drawn_outputs(
     ratings: Any, outputs: Any, values: Any, success: SuccessRule, threshold: float, rubric: str
 ) -> DrawnOutputs:
-    rated = read_columns(ratings, RATED_DRAWS, REQUIRED, (*OPTIONAL, DRAW))
+    rated = read_columns(ratings, RATINGS, REQUIRED, OPTIONAL)
     check_finite(rated)
     if SPLIT in rated.column_names:
         warn_mixed_splits(rated[SPLIT].unique().drop_null().to_pylist(), stacklevel=4)
     tables = {"ratings": rated}
     if outputs is not None:
         required: tuple[str, ...] = ("sample_id", "system", "outcome")
-        tables["outputs"] = read_columns(outputs, DRAWN_OUTPUTS, required, OUTPUT_FACTS)
+        tables["outputs"] = read_columns(outputs, OUTPUTS, required, OUTPUT_FACTS)
     if not isinstance(success, str):
         required = ("sample_id", "system", "metric", "value")
         tables["values"] = read_columns(values, METRIC_VALUES, required, (DRAW,))
@@ -166,7 +162,7 @@ def read_drawn_outputs(
     judges, (judge,) = encode(rated["judge"])
     repeats, repeat = np.unique(_read_column(rated, "repeat", 0), return_inverse=True)
     cells = (keys["ratings"] * (len(kinds) + 1) + kind) * len(judges) + judge
-    check_once(RATED_DRAWS, rated, cells * len(repeats) + repeat)
+    check_once(RATINGS, rated, cells * len(repeats) + repeat)
     is_rubric, is_check = (
         np.array([*flags, False])[kind]
         for flags in ([name == rubric for name in kinds], [CHECK_MARK in name for name in kinds])
@@ -229,7 +225,7 @@ def _read_facts(rows: pa.Table | None, keys: Integers | None, cell: Integers) ->
             np.full(len(cell), None),
         )
         return _Facts(cell, outcome, nothing, nothing, *np.full((2, len(cell)), np.nan))
-    check_once(DRAWN_OUTPUTS, rows, keys)
+    check_once(OUTPUTS, rows, keys)
     rows = rows.take(pa.array(np.argsort(keys)))
     outcome, outcomes = rows["outcome"].to_numpy(), [name.value for name in Outcome]
     if others := {*outcome}.difference(outcomes):

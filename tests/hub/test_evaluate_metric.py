@@ -313,19 +313,19 @@ def test_the_ruler_takes_rows_of_releases(load_measure: Load, is_carried: bool) 
         load_measure("ruler").compute(predictions=RATINGS)
 
 
-def test_reliability_takes_what_outputs_cost(load_measure: Load) -> None:
-    rows = [
-        {"sample_id": f"{at:02}", "system": system, "judge": "jay", "rating": (at * 7 + place) % 11}
+def test_reliability_takes_draws_and_what_outputs_cost(load_measure: Load) -> None:
+    keys = [
+        {"sample_id": f"{at:02}", "system": system, "draw": draw}
         for at in range(30)
-        for place, system in enumerate(("ash", "birch"))
+        for system in ("ash", "birch")
+        for draw in range(3)
     ]
-    outputs = [
-        {"sample_id": row["sample_id"], "system": row["system"], "outcome": "ok", "cost_usd": 0.5}
-        for row in rows
-    ]
+    rows = [{**key, "judge": "jay", "rating": at * 7 % 11} for at, key in enumerate(keys)]
+    outputs = [{**key, "outcome": "ok", "cost_usd": 0.5} for key in keys]
     found = load_measure("reliability").compute(predictions=rows, outputs=outputs, threshold=6)
     assert found == to_plain_values(reliability(rows, outputs, threshold=6))
     assert sorted(list_configs()["reliability"].gives.split(", ")) == sorted(found)
+    assert [*found["pass_at"]["ash"]] == ["1", "2", "3"]
     assert found["dollars"]["ash"]["value"] > 0.5
 
 

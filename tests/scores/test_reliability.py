@@ -606,12 +606,12 @@ PRICED = reliability(MANY, outputs_of(MANY, cost_usd=1.0))
         ),
         (lambda: reliability(MANY, success={"tint": 1}, values=None), "not a table"),
         (lambda: reliability(MANY, success={"tint": 1}, values=[]), "unknown metric 'tint'"),
-        (lambda: reliability([*MANY, MANY[0]]), "draw 0, judge 'jay' is there twice: expected"),
+        (lambda: reliability([*MANY, MANY[0]]), "system 'a', judge 'jay' is there twice: expected"),
         (lambda: reliability([{**MANY[0], "draw": -1}]), "draw is -1: expected the number of an"),
         (lambda: reliability([{**MANY[0], "rating": math.inf}]), "inf is the rating of sample_id"),
         (
             lambda: reliability(MANY, [*outputs_of(MANY), outputs_of(MANY)[0]]),
-            "outputs: sample_id 's0000', system 'a', draw 0 is there twice: expected",
+            "outputs: sample_id 's0000', system 'a' is there twice: expected",
         ),
         (lambda: reliability(MANY, outputs_of(MANY, outcome="oki")), "unknown outcome 'oki'; did"),
         (
