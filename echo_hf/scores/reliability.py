@@ -20,6 +20,13 @@ from echo_hf.scores.sequential import check_probabilities
 from echo_hf.scores.votes import best_first, to_number, to_verdicts
 
 THRESHOLD = 7.0
+# What figures are called among results, beside the names of metrics; each k has its own.
+SUCCESS, PASS_AT = "success_rate", "pass_at_{}"
+PER_SUCCESS = {
+    "tries": "tries_per_success",
+    "dollars": "dollars_per_success",
+    "seconds": "seconds_per_success",
+}
 MIN_SUCCESSES, MIN_SOLVED = 5, 3
 MIN_KNOWN = 0.95  # of the tries
 MAX_OUTPUTS = 64  # a prompt, of a purchase
