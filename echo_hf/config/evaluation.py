@@ -447,7 +447,7 @@ class CarriedRelease(Section):
 
 
 class SuccessOptions(Section):
-    """What of several outputs of a sample is a success.
+    """The rule by which outputs succeed, where a sample has several.
 
     Attributes:
         rule: `rating`, at least the threshold by most judges; `checks`, all kept checks passed; or

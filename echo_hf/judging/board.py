@@ -293,14 +293,17 @@ def _show_reliability(
         if split.reliability and split.reliability.result
     }
     heads, cells = list[str](), dict[str, list[str]]()
-    systems = dict.fromkeys(system for each in found.values() for system in each.success)
+    highest = dict[str, float]()
+    for figures in found.values():
+        for system, (value, *_) in figures.success.items():
+            highest[system] = max(highest.get(system, -1.0), -1.0 if value is None else value)
     for name, figures in found.items():
         last = figures.definition["k"] or 1
         # Beside another split there is room for less; tries are 1 / the share.
         beside = {"tries": figures.tries} if len(found) == 1 else {}
         beside = {**beside, "dollars": figures.dollars}
         heads += [name, f"in {last}", *beside]
-        for system in systems:
+        for system in sorted(highest, key=lambda name: (-highest[name], name)):
             share = figures.success.get(system)
             ends = [f"{100 * end:.0f}" for end in (share and share.interval) or ()]
             solved = figures.pass_at.get(system, {}).get(last)
@@ -314,12 +317,12 @@ def _show_reliability(
                 ]
             )
     if found:
-        from echo_hf.judging.reliability import describe_success
+        from echo_hf.scores.reliability import describe_success
 
         table = make_table("system", *heads)
         for system, row in cells.items():
             table.add_row(Text(_format_system(system, results.system_models), "bold"), *row)
-        rule = describe_success(next(iter(found.values())))
+        rule = describe_success(next(iter(found.values())).definition)
         show_table(console, f"share of outputs with {rule}, and dollars for one", table)
     for name, split in splits.items():
         if split.reliability and (missing := split.reliability.missing):

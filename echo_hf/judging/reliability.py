@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.text import format_rounded, percent, pluralize
+from echo_hf._infra.text import percent, pluralize
 from echo_hf.config.evaluation import SuccessOptions
 from echo_hf.errors import ScoreError
 from echo_hf.hub.run_tables import ResultRow
@@ -22,7 +22,7 @@ from echo_hf.scores.reliability import (
     Reliability,
     reliability,
 )
-from echo_hf.scores.votes import ProtocolName
+from echo_hf.scores.votes import ProtocolName, best_first
 from echo_hf.tables import DRAW, RATINGS, Outcome
 
 MetricValues = Sequence[Mapping[str, Any]]
@@ -100,52 +100,36 @@ def make_reliability_rows(
             )
 
 
-def describe_success(found: Reliability) -> str:
-    """Return what counts as a success, in words."""
-    rule = found.definition["success"]
-    if rule == "rating":
-        return f"a rating of {found.definition['threshold']:g} or more"
-    if rule == "checks":
-        return "all kept checks passed"
-    return ", ".join(f"{metric} {bound:g} or better" for metric, bound in rule.items())
-
-
 def describe_reliability(found: Reliability) -> Iterator[str]:
-    """Yield what the tries of each system became, and what its success varies with."""
-    for system, outcomes in found.outcomes.items():
-        tries = sum(each.tries for each in outcomes.values())
-        successes = sum(each.successes for each in outcomes.values())
-        parts = [f"{successes:,} of {pluralize(tries, 'output')} succeed"]
-        if never := format_estimate(found.never[system], percent):
-            parts.append(
-                f"{never} of the samples are never solved in {[*found.pass_at[system]][-1]}"
-            )
-        for outcome, counts in outcomes.items():
-            if outcome != Outcome.OK and counts.tries:
-                parts.append(f"{counts.tries:,} {outcome} as tries")
-            if (
-                others := counts.outputs
-                - counts.tries
-                - (outcome == Outcome.OK) * found.unrated[system]
-            ):
-                parts.append(f"{others:,} {outcome} as none")
-        if count := found.unrated[system]:
-            parts.append(f"{count:,} left out, since nobody judged them")
+    """Yield what the outputs of each system became, and what its success varies with."""
+    for system in best_first({name: share.value for name, share in found.success.items()}):
+        outcomes, unrated = found.outcomes[system], found.unrated[system]
+        counts = [sum(column) for column in list(zip(*outcomes.values(), strict=True))[1:3]]
+        parts = [f"{counts[1]:,} of {pluralize(counts[0], 'output')} succeed"]
+        share, ends, _ = found.never[system]
+        if share is not None:
+            interval = f" ({' to '.join(map(percent, ends))})" if ends else ""
+            last = f"{max(found.pass_at[system])} of a sample"
+            parts.append(f"{last} leave {percent(share)}{interval} of the samples unsolved")
+        others = {name: each for name, each in outcomes.items() if name != Outcome.OK}
+        tried = [f"{each.tries:,} {name}" for name, each in others.items() if each.tries]
+        spared = {name: each.outputs - each.tries for name, each in others.items()}
+        spared = {"not judged": unrated, **spared}
+        untried = [f"{count:,} {name}" for name, count in spared.items() if count]
+        parts += [f"{' and '.join(tried)} among them"] if tried else []
+        parts += [f"{' and '.join(untried)} beside them, which are no tries"] if untried else []
         if split := found.variance[system]:
             total = sum(part or 0.0 for part in split) or 1.0
             named = zip(("samples", "outputs of one", "looks of judges"), split, strict=True)
             shares = [f"{percent(part / total)} between {name}" for name, part in named if part]
-            parts.append(f"success varies {', '.join(shares) or 'nowhere'}")
+            parts += [f"success varies {' and '.join(shares)}"] if shares else []
         yield f"{system}: {'; '.join(parts)}"
-
-
-def format_estimate(estimate: Estimate, form: Any = format_rounded) -> str:
-    """Return a figure with its interval; empty where there is none."""
-    if estimate.value is None:
-        return ""
-    ends = (
-        f" ({form(estimate.interval[0])} to {form(estimate.interval[1])})"
-        if estimate.interval
-        else ""
-    )
-    return f"{form(estimate.value)}{ends}"
+    refused = dict[tuple[str, str], list[str]]()
+    for system, reasons in found.refused.items():
+        for figure, reason in reasons.items():
+            refused.setdefault((figure.replace("_", " "), reason.meaning), []).append(system)
+    merged = dict[tuple[str, str], list[str]]()
+    for (figure, meaning), systems in refused.items():
+        merged.setdefault((", ".join(sorted(systems)), meaning), []).append(figure)
+    for (systems_text, meaning), figures in merged.items():
+        yield f"{', '.join(figures)} of {systems_text} missing, or without an interval: {meaning}"

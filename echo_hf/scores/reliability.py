@@ -547,6 +547,16 @@ class _Measure:
         return counted
 
 
+def describe_success(definition: Mapping[str, Any]) -> str:
+    """Return in words what counts as a success, by the definition of a result."""
+    rule, threshold = definition.get("success"), definition.get("threshold")
+    if isinstance(rule, Mapping):
+        return ", ".join(f"{metric} {bound} or better" for metric, bound in rule.items())
+    if rule == "checks":
+        return "all kept checks passed"
+    return f"a rating of {f'{threshold:g}' if isinstance(threshold, float) else threshold} or more"
+
+
 def _turn(estimate: Estimate, function: Callable[[float], float]) -> Estimate:
     """Return a falling function of an estimate; null where it is of 0, and has none there."""
     if estimate.value is None or not (estimate.value or function(1.0) < 1):
