@@ -109,7 +109,7 @@ def describe_reliability(found: Reliability) -> Iterator[str]:
         share, ends, _ = found.never[system]
         if share is not None:
             interval = f" ({' to '.join(map(percent, ends))})" if ends else ""
-            last = f"{max(found.pass_at[system])} of a sample"
+            last = f"{max(found.pass_at[system], default=1)} of a sample"
             parts.append(f"{last} leave {percent(share)}{interval} of the samples unsolved")
         others = {name: each for name, each in outcomes.items() if name != Outcome.OK}
         tried = [f"{each.tries:,} {name}" for name, each in others.items() if each.tries]

@@ -15,6 +15,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     ValidationError,
     model_serializer,
+    model_validator,
 )
 
 from echo_hf._infra.atomic import write_json
@@ -198,6 +199,15 @@ class SavedSealed(FigureModel):
 class SavedReliability(FigureModel):
     missing: str | None = None
     result: Annotated[Reliability, PlainSerializer(Reliability.as_json)] | None = None
+
+    @model_validator(mode="after")
+    def _check_systems(self) -> Self:
+        figures = dict(vars(self.result)) if self.result else {}
+        is_whole = "k" in figures.pop("definition", {"k": None})
+        figures.pop("ignored", None)
+        if not is_whole or len({frozenset(by_system) for by_system in figures.values()}) > 1:
+            raise ValueError("expected the same systems in each figure, and the largest k")
+        return self
 
 
 class SavedSplit(FigureModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import yaml
 from rich.console import Console
 
 from echo_hf.config.evaluation import SuccessOptions
-from echo_hf.errors import ConfigError
+from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.board import show_board
 from echo_hf.judging.reliability import describe_reliability, score_reliability
 from echo_hf.judging.results import SavedResults
@@ -78,6 +79,20 @@ def test_results_hold_success_and_its_price_where_there_are_several_draws(folder
     saved = SavedResults.read(root(folder) / "results.json").details["text_to_image"].reliability
     assert saved is not None
     assert saved.result == reliability(pa.Table.from_pylist(drawn()[1], RATINGS.schema), drawn()[0])
+
+
+def test_a_damaged_file_of_results_is_refused_in_a_line(folder: Path) -> None:
+    write_drawn(folder, *drawn())
+    scored(folder)
+    path = root(folder) / "results.json"
+    saved = json.loads(path.read_text("utf-8"))
+    figures = saved["details"]["text_to_image"]["reliability"]["result"]
+    for part, key in (("tries", "a"), ("definition", "k")):
+        del figures[part][key]
+        path.write_text(json.dumps(saved), "utf-8")
+        with pytest.raises(RunError, match="expected the same systems in each figure"):
+            SavedResults.read(path)
+        figures[part][key] = [None, None, 0] if part == "tries" else 3
 
 
 def test_one_output_of_each_sample_leaves_the_results_as_they_were(folder: Path) -> None:
