@@ -29,7 +29,7 @@ PER_SUCCESS = {
 }
 MIN_SUCCESSES, MIN_SOLVED = 5, 3
 MIN_KNOWN = 0.95  # of the tries
-MAX_OUTPUTS = 64  # a prompt, of a purchase
+MAX_OUTPUTS = 64  # of a prompt, as systems draw
 Purchased = Literal["prompts", "outputs"]
 
 
@@ -269,7 +269,7 @@ def reliability(
             cost_usd, latency_s and sample_digest. Without them the rated outputs are the tries. An
             output without an image and without a known cost was not billed.
         threshold: The rating from which on an output succeeds.
-        k: The largest number of tries; null for as many as a prompt has.
+        k: The largest number of tries; null for as many as a prompt has, up to 64.
         success: `rating`: most judges who rated it give it the threshold or more, a judge who
             rated it repeatedly by the mean; equal numbers are no success. `checks`: it passes each
             check in the ratings that was answered of it, by most judges: give those that were
@@ -336,7 +336,7 @@ class _Measure:
         self.is_known = ~np.isnan(drawn.success)
         self.counts = drawn.sum_up(self.is_known)  # [system, sample], as the next
         self.successes = drawn.sum_up(self.is_known, drawn.success)
-        largest = int(self.counts.max(initial=0))
+        largest = min(int(self.counts.max(initial=0)), MAX_OUTPUTS)
         if k is not None and k > largest > 0:
             raise ScoreError(f"k is {k!r}: expected 1 to {largest}, as many tries as a prompt has")
         self.numbers = range(1, (k or largest) + 1)
