@@ -472,7 +472,6 @@ class _Measure:
             for ratings, own in zip(self.drawn.ratings, rated, strict=True)
             if len(own)
         ]
-        weights = self._weigh_ranks(max((own.shape[-1] for own in ranked), default=0))
         points = np.zeros((len(self.numbers) * 2, systems, samples))
         best, worst = dict[str, dict[int, Estimate]](), dict[str, dict[int, Estimate]]()
         for at, system in enumerate(self.drawn.systems):
@@ -480,10 +479,7 @@ class _Measure:
             for values, other in product(ranked, range(systems)):
                 if other == at:
                     continue
-                own, others = (
-                    weights[(~np.isnan(values[each])).sum(axis=-1), :, : values.shape[-1]]
-                    for each in (at, other)
-                )
+                own, others = (self._weigh_ranks(values[each]) for each in (at, other))
                 won = to_verdicts(values[at][:, None, :] - values[other][:, :, None])
                 shares = (own * (others @ (np.nan_to_num(won) + 1) / 2)).sum(axis=-1).T
                 judges[:, other] += ~np.isnan(shares)
@@ -505,22 +501,23 @@ class _Measure:
         ranked[cells, ranks] = values[chosen]
         return ranked.reshape(systems, samples, -1)
 
-    def _weigh_ranks(self, largest: int) -> Floats:
+    def _weigh_ranks(self, ranked: Floats) -> Floats:
         """Return which share of choices of k outputs has its best, or its worst, at a rank.
 
-        It is [outputs, best or worst and k, rank], NaN where there are fewer than k.
+        It is [sample, best or worst and k, rank], NaN where there are fewer than k.
         """
         from scipy.special import comb
 
-        outputs, numbers = np.arange(largest + 1)[:, None, None], np.array(self.numbers)[:, None]
-        ranks = np.arange(largest)
+        counts, place = np.unique((~np.isnan(ranked)).sum(axis=-1), return_inverse=True)
+        outputs, ranks = counts[:, None, None], np.arange(ranked.shape[-1])
+        numbers = np.array(self.numbers)[:, None]
         shares = [
             divide(
                 np.where(ranks < outputs, comb(beaten, numbers - 1), 0.0), comb(outputs, numbers)
             )
             for beaten in (ranks, outputs - 1 - ranks)
         ]
-        return np.concatenate(shares, axis=1)
+        return np.concatenate(shares, axis=1)[place]
 
     def _split_variance(self) -> dict[str, VarianceSplit | None]:
         splits = {}
