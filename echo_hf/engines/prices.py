@@ -23,7 +23,7 @@ MILLION = 1_000_000
 MAX_AMOUNT = 10**12  # of tokens or dollars: anything above is no count
 # What is sent with it is not billed by the list.
 UNLISTED_BILLING_KEY = "prompt_cache_retention"
-STANDARD_TIERS = frozenset({None, "auto", "default", "standard"})
+STANDARD_TIERS = frozenset({None, "auto", "batch", "default", "standard"})
 
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -62,15 +62,14 @@ class TokenPrice(Section):
         """Whether no call costs anything, at any time and for any number of tokens."""
         return self.until is None and not any((self.prompt, self.completion, self.cached))
 
-    def apply(self, batch: BatchPrice) -> TokenPrice:
-        """Return the price of the same tokens in a batch."""
+    def scale(self, share: float, cached_share: float | None = None) -> TokenPrice:
+        """Return a share of this price; that of cached tokens is unknown where none is given."""
         cached = None
-        if self.cached is not None and batch.cached is not None:
-            cached = self.cached * batch.cached
-        write = self.cache_write and self.cache_write * batch.share
-        prompt, completion = self.prompt * batch.share, self.completion * batch.share
-        prices = {"prompt": prompt, "completion": completion, "cached": cached}
-        return self.model_copy(update={**prices, "cache_write": write})
+        if self.cached is not None and cached_share is not None:
+            cached = self.cached * cached_share
+        write = self.cache_write and self.cache_write * share
+        prices = {"prompt": self.prompt * share, "completion": self.completion * share}
+        return self.model_copy(update={**prices, "cached": cached, "cache_write": write})
 
     def compute_cost(self, tokens: BilledTokens, day: datetime.date) -> float | None:
         written = tokens.written if self.cache_write is not None else tokens.written or 0
@@ -103,8 +102,8 @@ class BatchPrice(Section):
     """
 
     server: str
-    share: Annotated[float, Field(gt=0, le=1)]
-    cached: Annotated[float, Field(gt=0, le=1)] | None = None
+    share: Annotated[float, Field(ge=0, le=1)]
+    cached: Annotated[float, Field(ge=0, le=1)] | None = None
     hours: Annotated[float, Field(gt=0)]
     as_of: datetime.date
     basis: str

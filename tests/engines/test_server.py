@@ -172,7 +172,7 @@ def test_a_batch_costs_the_listed_share_of_its_server(
     price, batch = find_price(checked), find_batch_price(checked.server.label)
     assert (batch is None) == (expected is None)
     if batch is not None and price is not None:
-        made = price.apply(batch)
+        made = price.scale(batch.share, batch.cached)
         assert {name: getattr(made, name) for name in expected} == pytest.approx(expected)
         assert (made.most_prompt_tokens, made.until) == (price.most_prompt_tokens, price.until)
 
@@ -181,7 +181,7 @@ def test_what_nobody_says_of_cached_tokens_in_a_batch_stays_unknown() -> None:
     price = TokenPrice(prompt=2, completion=8, cached=1, cache_write=4)
     batch = find_batch_price("api.groq.com")
     assert batch is not None
-    made = price.apply(batch)
+    made = price.scale(batch.share, batch.cached)
     assert (made.cached, made.cache_write) == (None, 2)
     assert made.compute_cost(BilledTokens(100, 10, cached=5, written=0), DAY) is None
     assert made.compute_cost(BilledTokens(100, 10, written=50), DAY) == pytest.approx(190e-6)
