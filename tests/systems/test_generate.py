@@ -264,7 +264,7 @@ def test_rows_without_a_journal_stay(tmp_path: Path, release: Path, acting: Acti
         *((name, "mine") for name in EVERY),
         ("t2", "theirs"),
     ]
-    assert Journal(tmp_path / "measured", "mine").entries.keys() == set(EVERY)
+    assert Journal(tmp_path / "measured", "mine").entries.keys() == {(name, 0) for name in EVERY}
 
 
 def test_the_command_says_what_it_does(tmp_path: Path, release: Path, acting: Acting) -> None:
@@ -308,7 +308,7 @@ def test_outputs_go_into_the_release_and_leave_it(tmp_path: Path, acting: Acting
     entries = Journal(root, "mine").entries
     raw = read_release(release).datasets["outputs"].with_format("arrow")[:].to_pylist()
     assert {row["sample_id"]: sha(row["image"]["bytes"]) for row in raw} == {
-        name: one.image for name, one in entries.items()
+        name: one.image for (name, _), one in entries.items()
     }
     assert generate(path, runs=runs).plans[0].todo == ()
 
@@ -320,7 +320,7 @@ def test_outputs_go_into_the_release_and_leave_it(tmp_path: Path, acting: Acting
     assert Journal(root, "mine").entries == entries
 
     theirs = forget([FORGOTTEN], path, runs=runs).samples
-    drawn = {entries[name].image for name in theirs if name in entries}
+    drawn = {entries[name, 0].image for name in theirs if (name, 0) in entries}
     assert drawn
     others = {one.image for name, one in entries.items() if name not in theirs}
     files = (file for file in root.rglob("*") if file.is_file())
