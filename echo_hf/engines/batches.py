@@ -23,7 +23,7 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import IO, Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from echo_hf._infra.atomic import replace_file
 from echo_hf._infra.http_errors import (
@@ -53,6 +53,7 @@ MAX_PAGES = 1000
 # Providers keep files for a month: what is older holds no answers.
 MAX_AGE_SECONDS = 31 * 86400.0
 MAX_ORPHAN_SECONDS = 3600.0  # a file without a batch is of a run that was killed
+MAX_UNREAD_SECONDS = 7 * 86400.0
 MAX_OPEN_BATCHES = 20
 MAX_WAITING_ROWS = 100_000
 MAX_LINE_BYTES = 64 << 20
@@ -91,6 +92,13 @@ class BatchOptions(BaseModel):
     max_wait_hours: Annotated[float, Field(gt=0, le=720)] = 26.0
     poll_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
     price_share: Annotated[float, Field(ge=0, le=1)] | None = None
+
+
+def _read_switch(value: object) -> object:
+    return {True: {}, False: None}[value] if isinstance(value, bool) else value
+
+
+BatchSwitch = Annotated[BatchOptions | None, BeforeValidator(_read_switch)]
 
 
 class RefusedRow(Reason):
@@ -221,18 +229,17 @@ class BatchApi:
 
     def create(self, input_file: str, url: str, marker: str, rows: int) -> Batch:
         """Make a batch of a file, once: where no answer came, it may have been made before."""
+        create, is_unsure = self._client.batches.with_raw_response.create, False
+        metadata = {MARKER: marker, "rows": str(rows)}
+        options = {"endpoint": url, "completion_window": "24h", "metadata": metadata}
 
         def attempt() -> Batch:
-            create = self._client.batches.with_raw_response.create
-            metadata = {MARKER: marker, "rows": str(rows)}
-            options = {"endpoint": url, "completion_window": "24h", "metadata": metadata}
-            try:
-                return parse_batch(self._read(lambda: create(input_file_id=input_file, **options)))
-            except RequestError:
-                for batch in self.list_batches():
-                    if batch.input_file == input_file and batch.status != "failed":
-                        return batch
-                raise
+            nonlocal is_unsure
+            for batch in self.list_batches() if is_unsure else ():
+                if batch.input_file == input_file and batch.status != "failed":
+                    return batch
+            is_unsure = True
+            return parse_batch(self._read(lambda: create(input_file_id=input_file, **options)))
 
         return self.retries.call(attempt)
 
@@ -258,6 +265,14 @@ class BatchApi:
         except (EngineError, RequestError) as error:
             logger.info("no list of files at %r: %s", self.base_url, error)
         return files
+
+    def has_file(self, file_id: str) -> bool:
+        retrieve = self._client.files.with_raw_response.retrieve
+        try:
+            self.retries.call(lambda: self._read(lambda: retrieve(file_id)))
+        except MissingError:
+            return False
+        return True
 
     def download(self, file_id: str, target: IO[bytes], limit: int = MAX_ANSWER_BYTES) -> None:
         """Append a file's bytes to another one, as many as the limit at most."""
@@ -445,7 +460,7 @@ class BatchAsking:
                         self._finish(batch)
             # An answer to a row that was asked late had to stay there until now.
             for batch in self._adopted:
-                if batch.is_used:
+                if batch.is_used or self._is_forgotten(batch):
                     self._finish(batch)
         report_refused(self.refused, self.api.base_url)
 
@@ -453,6 +468,14 @@ class BatchAsking:
         self.finished.add(batch.id)
         names = (*batch.output_files, *([batch.input_file] if batch.input_file else []))
         self.api.delete_files(names)  # the input last: what it names was read
+
+    def _is_forgotten(self, batch: Batch) -> bool:
+        """Return whether nobody will ask for it: its answers are gone, or a week old."""
+        if not batch.was_ended or not batch.rows:
+            return False
+        if batch.created_at is not None and batch.created_at < time.time() - MAX_UNREAD_SECONDS:
+            return True
+        return not any(map(self.api.has_file, batch.output_files))
 
     def _adopt(self) -> None:
         """Find what earlier runs sent: which rows their batches hold."""

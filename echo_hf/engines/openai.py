@@ -38,6 +38,7 @@ from echo_hf.engines.batches import (
     BatchApi,
     BatchAsking,
     BatchOptions,
+    BatchSwitch,
     Row,
     ask_in_folder,
     make_row,
@@ -94,8 +95,8 @@ class OpenAIOptions(ServerOptions):
         max_tokens_field: Name of the request's key for the longest answer; `auto` is the newer one
             at OpenAI itself.
         family: Whose rule images are resized by; null with a budget follows the model's name.
-        batch: Whether requests go as files that the provider answers within a day, mostly at half
-            the price; or the limits of such batches.
+        batch: Send requests as files that the provider answers within a day, mostly at half the
+            price: `true`, or the limits of such files.
         min_pixels: Fewest pixels of an image, null for the family's own.
         max_pixels: Most pixels of an image, null for the family's own.
     """
@@ -112,13 +113,9 @@ class OpenAIOptions(ServerOptions):
     seed: int | None = None
     structured: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     max_tokens_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
-    batch: bool | BatchOptions = False
+    batch: BatchSwitch = None
     family: str | None = None
     min_pixels: PixelCount | None = None
-
-    @property
-    def batch_options(self) -> BatchOptions | None:
-        return BatchOptions() if self.batch is True else self.batch or None
 
 
 @register(KIND, "a server: vllm serve on many GPUs, or a provider", extra=EXTRA, packages=PACKAGES)
@@ -146,7 +143,7 @@ class OpenAIEngine(ServerEngine):
 
     def _set_batch_price(self) -> None:
         options, server = self.options, self.options.server
-        batch, row = options.batch_options, find_batch_price(server.label)
+        batch, row = options.batch, find_batch_price(server.label)
         share = batch.price_share if batch else None
         if share is None and (server.is_private or (batch and batch.folder)):
             share = 1.0  # who answers by oneself has one price
@@ -201,7 +198,7 @@ class OpenAIEngine(ServerEngine):
             logger.warning("%s enforces no JSON schema: it is asked for in words", host)
 
     def _iterate_completions(self, requests: Iterator[Request]) -> CompletionStream:
-        if (options := self.options.batch_options) is None:
+        if (options := self.options.batch) is None:
             yield from super()._iterate_completions(requests)
             return
         check_installed(self.kind)

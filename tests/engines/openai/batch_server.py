@@ -60,7 +60,7 @@ class BatchServer:
     answer: Callable[[dict[str, Any]], tuple[int, Any]] = echo
     looks: int = 1
     end: Callable[[BatchServer, list[dict[str, Any]]], tuple[str, Lines, Lines]] | None = None
-    disturb: Callable[[str, str], tuple[int, bytes] | None] = lambda method, path: None
+    disturb: Callable[[str, str], tuple[int, bytes] | None] = lambda *_: None
     keeps_metadata: bool = True
     files: dict[str, bytes] = field(default_factory=dict)
     names: dict[str, tuple[str, float]] = field(default_factory=dict)
@@ -87,8 +87,13 @@ class BatchServer:
         rows = [json.loads(line) for line in self.files[input_file].splitlines()]
         self.rows[batch_id] = rows
         self.batches[batch_id] = {
-            "id": batch_id, "object": "batch", "status": "validating", "metadata": None,
-            "input_file_id": input_file, "created_at": int(time.time()), "looks": 0,
+            "id": batch_id,
+            "object": "batch",
+            "status": "validating",
+            "metadata": None,
+            "input_file_id": input_file,
+            "created_at": int(time.time()),
+            "looks": 0,
             "request_counts": {"total": len(rows), "completed": 0, "failed": 0},
             **further,
         }
@@ -142,6 +147,8 @@ class BatchServer:
                         },
                         query,
                     )
+                case ("GET", ["files", name]) if name in self.files:
+                    document = {"id": name}
                 case ("GET", ["files", name, "content"]) if name in self.files:
                     return 200, self.files[name]
                 case ("DELETE", ["files", name]) if name in self.files:
@@ -195,7 +202,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_POST = do_DELETE = do_GET
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def do_DELETE(self) -> None:
+        self.do_GET()
 
     def handle(self) -> None:
         try:
