@@ -457,6 +457,7 @@ def test_a_request_larger_than_a_batch_is_its_own_failure(server: BatchServer) -
         # Gemini's layer leaves the status out, vLLM puts an error beside its status.
         ({"response": {"body": {"a": 1}}}, (200, {"a": 1})),
         ({"response": {"status_code": 400, "body": None}, "error": {"message": "no"}}, (400, "no")),
+        ({"response": {"status_code": 404}, "error": {"error": {"message": "no"}}}, (404, "no")),
         ({"response": None, "error": {"code": "server_error", "message": "no"}}, (400, "no")),
         ({"response": {"status_code": 10**9, "body": {}}}, (200, {})),
         ({"response": None, "error": {"code": "batch_expired"}}, None),
