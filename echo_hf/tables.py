@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from datasets import Dataset, Features, Image, List, Value
 
 
@@ -335,16 +336,19 @@ SAMPLES = Table(
 
 # Of the primary post of a sample.
 PRIMARY_POST_COLUMNS = ("timestamp", "keywords", "engagement")
-# What samples and ratings of older releases lack: null in their rows.
-ADDED_COLUMNS = frozenset({*PRIMARY_POST_COLUMNS, "doubts", "task_phrase", "split"})
+# What tables of older releases lack: null in their rows, but a draw, which is the first.
+DRAW = "draw"
+ADDED_COLUMNS = frozenset({*PRIMARY_POST_COLUMNS, "doubts", "task_phrase", "split", DRAW})
+DRAW_COLUMN = Column(INTEGER, "number of the output among those that the system drew, from 0")
 
 OUTPUTS = Table(
     "outputs",
     "what one system made of one sample",
-    ("sample_id", "system"),
+    ("sample_id", "system", DRAW),
     {
         "sample_id": Column(STRING, "the sample"),
         "system": Column(STRING, "the system under test"),
+        DRAW: DRAW_COLUMN,
         "sample_digest": Column(STRING, "`sample_digest` of the sample that the system saw"),
         "image": Column(STRING, "the image it made, null when it made none", Image()),
         "outcome": Column(STRING, "ok, refused, no_image, failed, unsupported or retired"),
@@ -364,10 +368,11 @@ OUTPUTS = Table(
 RATINGS = Table(
     "ratings",
     "one judge's rating of one output",
-    ("sample_id", "system", "judge", "rubric", "repeat"),
+    ("sample_id", "system", DRAW, "judge", "rubric", "repeat"),
     {
         "sample_id": Column(STRING, "the sample"),
         "system": Column(STRING, "the system whose output is rated"),
+        DRAW: DRAW_COLUMN,
         "judge": Column(STRING, "the judge"),
         "rubric": Column(STRING, "overall, another rubric, or a check as NAME@VERSION"),
         "repeat": Column(INTEGER, "number of the repetition, from 0"),
@@ -391,11 +396,12 @@ RATINGS = Table(
 COMPARISONS = Table(
     "comparisons",
     "one judge's choice between two outputs",
-    ("sample_id", "system_a", "system_b", "judge", "order", "repeat"),
+    ("sample_id", "system_a", "system_b", DRAW, "judge", "order", "repeat"),
     {
         "sample_id": Column(STRING, "the sample"),
         "system_a": Column(STRING, "the first system by name"),
         "system_b": Column(STRING, "the second system by name"),
+        DRAW: DRAW_COLUMN,
         "judge": Column(STRING, "the judge"),
         "order": Column(STRING, "ab or ba: which output was shown first"),
         "repeat": Column(INTEGER, "number of the repetition, from 0"),
@@ -411,6 +417,25 @@ COMPARISONS = Table(
         "provenance": Column(STRING, "JSON: what made the row"),
     },
 )
+
+
+def fill_draws(rows: pa.Table, table: Table) -> pa.Table:
+    """Return rows with their draw, which is the first in tables of before there were several."""
+    if DRAW not in table.columns:
+        return rows
+    if DRAW not in rows.column_names:
+        draws = pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)
+        return rows.add_column(min(table.key.index(DRAW), rows.num_columns), DRAW, draws)
+    position = rows.column_names.index(DRAW)
+    return rows.set_column(position, DRAW, rows[DRAW].fill_null(0))
+
+
+def select_first_draws(rows: pa.Table) -> pa.Table:
+    """Select what is about the first output of each system for each sample."""
+    if DRAW not in rows.column_names:
+        return rows
+    return rows.filter(pc.equal(rows[DRAW].fill_null(0), 0))
+
 
 APPLICABILITY = Table(
     "applicability",

@@ -35,7 +35,7 @@ from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import BenchmarkTasks
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import RunTables
-from echo_hf.tables import HUMAN
+from echo_hf.tables import HUMAN, select_first_draws
 
 
 class NotRanked(Reason):
@@ -426,7 +426,8 @@ def open_ranking(
         if name not in BENCHMARKS:
             raise RunError(unknown("split", name, BENCHMARKS))
     run = EvaluationRun.from_config(config, runs)
-    folder, outputs, tasks = run.folder, run.read_outputs(), run.read_tasks()
+    folder, tasks = run.folder, run.read_tasks()
+    outputs = select_first_draws(run.read_outputs())
     chosen = [name for name in BENCHMARKS if not splits or name in splits]
     basis: dict[str, str] = {}
     run_tables = None if width is None else run.read_tables()

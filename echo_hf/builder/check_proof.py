@@ -19,7 +19,7 @@ from echo_hf.metrics.rubric import make_rubric_metric
 from echo_hf.scores.certificate import KEPT_J, adjust_p_values, certify
 from echo_hf.systems.base import Task
 from echo_hf.systems.checks import VOTE, Check, CheckCertificate
-from echo_hf.tables import Row
+from echo_hf.tables import DRAW, Row
 
 # p has to be small enough to stand the correction for all checks.
 MIN_DRAWS, DRAWS_PER_CHECK = 999, 40
@@ -72,6 +72,7 @@ def build_questions(
                 {
                     **build_task_row(make_task(sample, sent.images)),
                     "system": image,
+                    DRAW: 0,
                     "output": image,
                     "repeat": repeat,
                     "spared": False,

@@ -44,6 +44,7 @@ EvaluationArgument = Annotated[
 Systems = Annotated[list[str] | None, option("--systems", "Only this one draws; may be repeated.")]
 Judges = Annotated[list[str] | None, option("--judges", "Only this one; may be repeated.")]
 Limit = Annotated[int | None, option(None, "Most samples of each split, a random draw.", min=1)]
+Outputs = Annotated[int | None, option(None, "Outputs of each system for each sample.", min=1)]
 Budget = Annotated[float | None, option(None, "Stop when this many US dollars are spent.", min=0)]
 DryRun = Annotated[bool, option("--dry-run", "Only show what would be asked, and the cost.")]
 Protocol = Annotated[str | None, option(None, "published or corrected, instead of the config's.")]
@@ -60,6 +61,7 @@ def eval_(
     systems: Systems = None,
     judges: Judges = None,
     limit: Limit = None,
+    outputs: Outputs = None,
     budget: Budget = None,
     yes: bool = flag("--yes", "Go on without asking, whatever it costs."),
     dry_run: DryRun = False,
@@ -103,6 +105,7 @@ def eval_(
         )
     with open_progress(sums_up_calls=True) as watch:
         options: Payload = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
+        options["outputs"] = outputs
         options |= {"budget_usd": budget, "dry_run": dry_run, "before": confirm, "watch": watch}
         options |= {"again": again, "keep_going": keep_going}
         done = evaluate_systems(load_evaluation(config).run_by(runner), **options)
@@ -131,6 +134,7 @@ def generate(
     config: EvaluationArgument,
     systems: Systems = None,
     limit: Limit = None,
+    outputs: Outputs = None,
     dry_run: bool = flag("--dry-run", "Only show what would be generated, and the cost."),
     again: bool = flag("--again", "Ask again where no image came, and nowhere else."),
     runner: Runner = None,
@@ -145,25 +149,28 @@ def generate(
     setup = load_evaluation(config).run_by(runner)
     with open_progress() as watch:
         options: Payload = {"runs": runs, "systems": systems, "limit": limit, "dry_run": dry_run}
-        outputs = generate_outputs(setup, **options, again=again, watch=watch)
+        options |= {"outputs": outputs, "again": again}
+        generated = generate_outputs(setup, **options, watch=watch)
     console = watch.console
-    plans = [{**_plan_payload(plan), "todo": len(plan.todo)} for plan in outputs.plans]
-    payload = {**vars(outputs), "plans": plans}
-    if outputs.path is None:
-        for plan in () if watch.details else outputs.plans:
+    plans = [{**_plan_payload(plan), "todo": len(plan.todo)} for plan in generated.plans]
+    payload = {**vars(generated), "plans": plans}
+    if generated.path is None:
+        for plan in () if watch.details else generated.plans:
             say(console, f"{plan.label:<12}{plan}", "dim")
-        show_expected(console, [(plan.label, plan.expected) for plan in outputs.plans])
+        show_expected(console, [(plan.label, plan.expected) for plan in generated.plans])
         console.print("nothing was asked: leave out --dry-run to draw")
         return payload
-    console.print(make_outcome_table(outputs))
-    if any(counts.get(Outcome.FAILED) for counts in outputs.outcomes.values()):
+    console.print(make_outcome_table(generated))
+    if any(counts.get(Outcome.FAILED) for counts in generated.outcomes.values()):
         say(console, "\nwhat failed is tried again by the same command", "yellow")
-    if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in outputs.outcomes.values()):
+    if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in generated.outcomes.values()):
         say(console, f"{pluralize(empty, 'answer')} without an image: --again asks anew", "yellow")
     show_cost(
-        console, outputs.cost_usd, (plan.system for plan in outputs.plans if plan.cost_usd is None)
+        console,
+        generated.cost_usd,
+        (plan.system for plan in generated.plans if plan.cost_usd is None),
     )
-    say(console, f"outputs: {outputs.path}")
+    say(console, f"outputs: {generated.path}")
     say(console, f"next: echo-hf {'judge' if setup.judges else 'score'} {locate(config, runs)}")
     return payload
 

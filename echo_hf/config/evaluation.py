@@ -52,6 +52,7 @@ from echo_hf.config.rubrics import (
 )
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.config.systems import (
+    OutputCount,
     SystemConfig,
     get_config_place,
     load_shared,
@@ -463,6 +464,8 @@ class EvaluationBase(Section):
         anchors: A board whose Bradley-Terry strengths stay as they are, so that a system that joins
             moves no other: the `results.json` of a run, the folder of a release, or
             `ORGANISATION/NAME@TAG` on the Hub, with the same samples and judges; null for none.
+        outputs: How many outputs each system draws of a sample, with seeds that follow each other.
+        draws: What boards show: the `first` output of each sample, or `all`, by the mean rating.
         carry: Older releases, samples of which are carried along: new systems draw them as well,
             and today's judges rate old and new outputs side by side, so that systems of several
             releases compare. They stand in no board, split or difference.
@@ -481,6 +484,8 @@ class EvaluationBase(Section):
     analysis: AnalysisOptions = AnalysisOptions()
     protocol: Literal["published", "corrected"] = "corrected"
     anchors: Words | None = None
+    outputs: OutputCount = 1
+    draws: Literal["first", "all"] = "first"
     carry: tuple[CarriedRelease, ...] = ()
     runner: RunnerOptions = RunnerOptions()
     plugins: Modules = ()

@@ -30,6 +30,8 @@ from echo_hf.config.checks import (
 from echo_hf.errors import ConfigError, unknown
 
 CappedDollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+MAX_OUTPUTS = 64  # of one system for one sample
+OutputCount = Annotated[StrictInt, Field(ge=1, le=MAX_OUTPUTS)]
 SideLength = Annotated[StrictInt, Field(ge=16, le=8192)]
 
 
@@ -123,11 +125,13 @@ class SystemConfig(Section):
         parameters: The adapter's own options, which it checks.
         size: `auto`, the system's own choice; `match_input`, the shape of the first input; or a
             width and height.
-        seed: Seed of every output, where the system takes one.
+        seed: Seed of the first output of a sample, where the system takes one; the second has the
+            next number, and so on.
         limits: How hard it is worked.
         price: What an output costs; null for the price list's, where that has the model.
         trained: The last day or month of what it may have been trained on, such as 2026-05: its
             lead on older samples is held against that on newer ones.
+        outputs: How many outputs it draws of each sample; null for as many as the evaluation says.
     """
 
     name: Name
@@ -143,6 +147,7 @@ class SystemConfig(Section):
     limits: Limits = Limits()
     price: OutputPrice | None = None
     trained: Annotated[datetime.date, BeforeValidator(read_last_day)] | None = None
+    outputs: OutputCount | None = None
 
     @property
     def usd_per_image(self) -> float | None:

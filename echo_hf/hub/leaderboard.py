@@ -41,7 +41,7 @@ from echo_hf.hub.run_tables import STRENGTH, Anchor, parse_definition, read_mode
 from echo_hf.metrics import registered
 from echo_hf.metrics.base import ARROWS
 from echo_hf.scores import samples_needed, tiers
-from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.rating_table import RUBRIC, DrawChoice
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC, BoardRow, rank_rows
 from echo_hf.tables import CARRIED_RATINGS
@@ -414,7 +414,8 @@ def build_board(
         note = NO_RATINGS if figures else ""
     elif figures:
         try:
-            groups = tiers(ratings, protocol=protocol).tiers
+            draws: DrawChoice = "all" if definition.get("draws") else "first"
+            groups = tiers(ratings, protocol=protocol, draws=draws).tiers
         except EchoError as error:
             note = str(error)
     lines = rank_rows(map(_make_line, figures), groups)

@@ -45,7 +45,7 @@ from echo_hf.scores.votes import count_votes, to_verdicts
 from echo_hf.systems.base import Task
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import read_table
-from echo_hf.tables import RATINGS, Row
+from echo_hf.tables import DRAW, RATINGS, Row
 
 
 class NotAudited(Reason):
@@ -200,6 +200,7 @@ def _make_honeypots(
             yield {
                 **build_task_row(task),
                 "system": system.value,
+                DRAW: 0,
                 "output": output,
                 "repeat": repeat,
             }

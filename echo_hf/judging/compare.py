@@ -18,7 +18,17 @@ from echo_hf.judging.rate import JudgeAnswer, JudgingStage, OutputsToRate
 from echo_hf.judging.verdicts import read_choice
 from echo_hf.prompts import Prompt, fill_prompt, quote_as_data
 from echo_hf.scores.rating_table import Unrated
-from echo_hf.tables import COMPARISONS, INTEGER, STRING, Column, Outcome, Row, Table
+from echo_hf.tables import (
+    COMPARISONS,
+    DRAW,
+    DRAW_COLUMN,
+    INTEGER,
+    STRING,
+    Column,
+    Outcome,
+    Row,
+    Table,
+)
 
 PAIRWISE = "pairwise"
 ORDERS = ("ab", "ba")
@@ -26,11 +36,12 @@ ORDERS = ("ab", "ba")
 TO_COMPARE = Table(
     "to_compare",
     "two outputs of one sample that a judge compares once in one order",
-    ("sample_id", "system_a", "system_b", "order", "repeat"),
+    ("sample_id", "system_a", "system_b", DRAW, "order", "repeat"),
     {
         "sample_id": Column(STRING, "the sample"),
         "system_a": Column(STRING, "the first system by name"),
         "system_b": Column(STRING, "the second system by name"),
+        DRAW: DRAW_COLUMN,
         "order": Column(STRING, "ab or ba: which output is shown first"),
         "repeat": Column(INTEGER, "number of the repetition, from 0"),
         **rate.SAMPLE_COLUMNS,
@@ -56,7 +67,7 @@ def create_choice_schema(max_tokens: int) -> type[ChoiceAnswer]:
 
 
 def build_pairs(judge: JudgeConfig, outputs: OutputsToRate) -> Dataset:
-    """Build the rows of `TO_COMPARE`: the pairs that a judge is asked about, in both orders."""
+    """Build the rows of `TO_COMPARE`: pairs of equal draws that a judge sees in both orders."""
 
     def iterate_rows() -> Iterator[Row]:
         for task in outputs.tasks:
@@ -64,7 +75,9 @@ def build_pairs(judge: JudgeConfig, outputs: OutputsToRate) -> Dataset:
             for a, b in combinations(sorted(rows, key=lambda row: str(row["system"])), 2):
                 names = {"system_a": a["system"], "system_b": b["system"]}
                 key = rate.compute_random_key(judge.pairwise.seed, task.sample_id, *names.values())
-                if int.from_bytes(key[:8], "big") < judge.pairwise.share * 2**64:
+                is_chosen = int.from_bytes(key[:8], "big") < judge.pairwise.share * 2**64
+                if is_chosen and a[DRAW] == b[DRAW] and a["system"] != b["system"]:
+                    names[DRAW] = a[DRAW]
                     images = {"output_a": a["image"], "output_b": b["image"]}
                     pair = {**rate.build_task_row(task), **names, **images}
                     for order, repeat in product(ORDERS, range(judge.repeats)):
@@ -105,7 +118,7 @@ class Compare(JudgingStage):
         return parts, {**task, "outputs": outputs}
 
     def _build_values(self, row: Row) -> dict[str, Any]:
-        names = ("sample_id", "system_a", "system_b", "order", "repeat", "sample_digest")
+        names = ("sample_id", "system_a", "system_b", DRAW, "order", "repeat", "sample_digest")
         outputs = {"output_a_sha256": row["output_a"], "output_b_sha256": row["output_b"]}
         return {**{name: row[name] for name in names}, **outputs}
 

@@ -47,6 +47,7 @@ from echo_hf.systems.run_tables import (
 from echo_hf.tables import (
     APPLICABILITY,
     COMPARISONS,
+    DRAW,
     HUMAN,
     OUTPUTS,
     RATINGS,
@@ -99,15 +100,20 @@ Reader = Callable[[Path], ImportedRows]
 READERS: Registry[Reader, Requirements] = Registry("format", "echo_hf.readers", {}, RunError)
 
 
+DrawNumber = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+
+
 class OutputRow(Section):
     sample_id: Words
     system: Words
+    draw: DrawNumber = DEFAULTS[DRAW]
     outcome: Outcome = Outcome.OK
 
 
 class JudgementRow(Section):
     sample_id: Words
     judge: Words
+    draw: DrawNumber = DEFAULTS[DRAW]
     repeat: Annotated[int, Field(ge=0, le=MAX_COUNT)] = DEFAULTS["repeat"]
     explanation: Annotated[str, Field(max_length=MAX_EXPLANATION)] | None = None
     cost_usd: Annotated[BoundedFloat, Field(ge=0)] | None = None
@@ -242,7 +248,8 @@ class RowImporter:
             own = {get_row_key(table, row): row for row in previous.to_pylist()}
             for key, row in rows.items():
                 old = own.get(key, row)
-                about = {(row["sample_id"], row[column]) for column in SYSTEMS if column in row}
+                columns = (column for column in SYSTEMS if column in row)
+                about = {(row["sample_id"], row[column], row.get(DRAW, 0)) for column in columns}
                 if old != row and f'"kind": "{IMPORTED}"' not in (old.get("provenance") or ""):
                     self.left_out[NotImported.TAKEN] += 1
                 elif output_keys and not about <= output_keys:

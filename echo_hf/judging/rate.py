@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import repeat
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -49,7 +50,20 @@ from echo_hf.scores.rating_table import Unrated
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import BenchmarkTasks
-from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, Outcome, Row, Table
+from echo_hf.tables import (
+    BOOLEAN,
+    DRAW,
+    DRAW_COLUMN,
+    INTEGER,
+    OUTPUTS,
+    RATINGS,
+    STRING,
+    STRINGS,
+    Column,
+    Outcome,
+    Row,
+    Table,
+)
 
 
 class NotJudged(Reason):
@@ -72,10 +86,11 @@ SAMPLE_COLUMNS = {
 TO_RATE = Table(
     "to_rate",
     "one output that a judge rates once",
-    ("sample_id", "system", "repeat"),
+    ("sample_id", "system", DRAW, "repeat"),
     {
         "sample_id": Column(STRING, "the sample"),
         "system": Column(STRING, "the system whose output is rated"),
+        DRAW: DRAW_COLUMN,
         "repeat": Column(INTEGER, "number of the repetition, from 0"),
         **SAMPLE_COLUMNS,
         "split": Column(STRING, "the split of the sample"),
@@ -102,6 +117,7 @@ class OutputsToRate:
             {
                 **build_task_row(task),
                 "system": output["system"],
+                DRAW: output[DRAW],
                 "output": output["image"],
                 "repeat": repeat,
                 "spared": task.sample_id not in drawn_samples,
@@ -120,7 +136,7 @@ def select_outputs(
     digests = {task.sample_id: task.sample_digest for task in benchmark.tasks}
     left_out: Counter[Reason] = Counter(dict(benchmark.left_out.items()))
     by_sample: dict[str, list[Row]] = {}
-    rows = sorted(outputs.to_pylist(), key=lambda row: (row["sample_id"], row["system"]))
+    rows = sorted(outputs.to_pylist(), key=itemgetter(*OUTPUTS.key))
     reasons = find_left_out_reasons(pa.Table.from_pylist(rows, outputs.schema), digests)
     for row, reason in zip(rows, reasons, strict=True):
         if reason is not None:
@@ -505,7 +521,7 @@ class Rate(JudgingStage):
         return {"protocol": self.protocol, "scale": list(self.scale), "shown": sent}
 
     def _build_values(self, row: Row) -> dict[str, Any]:
-        names = ("sample_id", "system", "repeat", "sample_digest", "split")
+        names = ("sample_id", "system", DRAW, "repeat", "sample_digest", "split")
         columns = {name: row[name] for name in names}
         return {**columns, "rubric": self.rubric, "output_sha256": row["output"]}
 

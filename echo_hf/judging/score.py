@@ -274,14 +274,14 @@ class ScoredRun:
 
     def score_split(self, name: str, anchors: Anchors) -> SplitScores:
         tables, protocol = self.tables, self.config.protocol
-        outputs, ratings, comparisons, human = (
+        ratings, comparisons, human = (
             tables.select_split(table, name)
-            for table in (tables.outputs, tables.ratings, tables.comparisons, tables.human)
+            for table in (tables.ratings, tables.comparisons, tables.human)
         )
         rates, pairwise, overall = None, None, None
         by_people: scores.HumanCorrected | str | None = None
         if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
-            overall = read_ratings(ratings, outputs)
+            overall = self.read_overall(name)
             rates = score_win_rates(
                 name, overall, protocol, self.n_boot, self.failed, self.models, anchors
             )
@@ -304,6 +304,13 @@ class ScoredRun:
         samples = len(tables.tasks[name])
         figures_of = name, samples, rates, figures, pairwise, by_people, failures
         return SplitScores(*figures_of, overall=overall)
+
+    def read_overall(self, split: str) -> RatingTable:
+        """Read the ratings of a split that its board is made of."""
+        draws = self.config.draws
+        tables = self.tables.of_draws(draws)
+        outputs, ratings = (self.tables.select_split(table, split) for table in tables)
+        return read_ratings(ratings, outputs, draws=draws)
 
     def measure(
         self, split: str, chosen: Iterable[type[Metric]], systems: Sequence[str]

@@ -58,9 +58,9 @@ class SplitProgress:
     def __init__(self, split: str, to_rate: OutputsToRate, alpha: float, family: Family) -> None:
         samples = [task.sample_id for task in to_rate.tasks if task.split == split]
         samples.sort(key=lambda name: compute_random_key(ORDER_SEED, name))
-        keys = []
+        keys = list[tuple[str, str]]()
         for name in samples:
-            keys += [(name, output["system"]) for output in to_rate.outputs.get(name, ())]
+            keys += dict.fromkeys((name, row["system"]) for row in to_rate.outputs.get(name, ()))
         known, systems = set(keys), sorted({system for _, system in keys})
         has_output = np.zeros((len(systems), len(samples)), bool)
         for number, system in enumerate(systems):

@@ -69,8 +69,9 @@ def average_ratings(
     import pyarrow as pa
 
     from echo_hf.scores.rating_table import read_ratings, select_rubric_rows
+    from echo_hf.tables import select_first_draws
 
-    rows = _select_system(select_rubric_rows(ratings, rubric, {}), system)
+    rows = _select_system(select_first_draws(select_rubric_rows(ratings, rubric, {})), system)
     raw = rows["rating"].to_numpy()
     numbers = convert(raw, rows["judge"].to_pylist())
     off_scale: Mapping[str, list[float]] = defaultdict(list)

@@ -19,7 +19,7 @@ from echo_hf.quickstart.truth import (
     read_json_lines,
     read_truths,
 )
-from echo_hf.tables import OUTPUTS, RATINGS
+from echo_hf.tables import DRAW, OUTPUTS, RATINGS
 
 SYSTEMS = ("exact_copy", "yellow_tint", "moved_layout", "misspelt_text")
 MADE_BY = "echo_hf.quickstart.systems"
@@ -58,7 +58,7 @@ def make_outputs_and_ratings(samples: pa.Table, images: ImageStore) -> tuple[pa.
         common = {"judge": JUDGE, "rubric": RUBRIC, "repeat": 0, "split": split}
         common["provenance"] = json.dumps({**origin, "truth": truth})
         for system in SYSTEMS:
-            row = {"sample_id": sample["id"], "system": system}
+            row = {"sample_id": sample["id"], "system": system, DRAW: 0}
             row["sample_digest"] = sample["sample_digest"]
             if truth is None:
                 none = {"outcome": "unsupported", "stage": "input", "code": NO_TRUTH}

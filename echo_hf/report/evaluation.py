@@ -51,7 +51,7 @@ from echo_hf.scores.win_rate import make_board
 from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.generate import GenerationSummary, generate_outputs
 from echo_hf.systems.run_tables import read_table
-from echo_hf.tables import OUTPUTS, Outcome
+from echo_hf.tables import DRAW, OUTPUTS, Outcome
 
 FIGURES = ("win_rate", "low", "high", "coverage")
 TEXTS = {"split": pa.string(), "system": pa.string(), "in_place_of": pa.string()}
@@ -122,6 +122,7 @@ def evaluate_systems(
     judges: Sequence[str] | None = None,
     limit: int | None = None,
     budget_usd: float | None = None,
+    outputs: int | None = None,
     dry_run: bool = False,
     again: bool = False,
     keep_going: bool = False,
@@ -143,6 +144,7 @@ def evaluate_systems(
         limit: Most samples of each split, the first of its random order; null for all.
         budget_usd: US dollars after which neither systems nor judges are asked any more; what is
             under way then is waited for. Null for no limit.
+        outputs: How many outputs each system draws of a sample; null for the number in the config.
         dry_run: Only plan: nobody is asked, and no table changes.
         again: Judges are asked again where their stored answer cannot be used, and systems where
             no image came.
@@ -166,7 +168,7 @@ def evaluate_systems(
     chosen = choose_judges(config, judges) if config.judges or judges else []
     watch, engines = watch or NullProgress(), _map_engines(config, chosen)
     check_gpu_memory(engines, estimates=dry_run)
-    generation: Any = {"budget_usd": budget_usd, "again": again}
+    generation: Any = {"outputs": outputs, "budget_usd": budget_usd, "again": again}
     summary = generate_outputs(run, None, systems, limit, dry_run=True, **generation)
     plan = _plan_work(run, summary, chosen, limit, budget_usd, watch, again=again)
     for reason in summary.stopped:
@@ -249,8 +251,11 @@ def _plan_work(
         return tuple(planned)
     stand_ins = {judge.name: judge.answered_by.in_place_of for judge in judges}
     to_rate = _add_pending(run, summary, limit)
-    digests = [_pending_digest(plan.system) for plan in summary.plans]
-    pending = {digest: ImageRef(digest) for digest in digests}
+    pending = {
+        digest: ImageRef(digest)
+        for plan in summary.plans
+        for digest in {_pending_digest(plan.system, task.draw) for task in plan.todo}
+    }
 
     def prepare_images(place: RunFolder) -> SentImages:
         return SentImages(place.images, {size: dict(pending) for size in get_args(ImageSize)})
@@ -277,9 +282,9 @@ def _plan_work(
     return tuple(planned)
 
 
-def _pending_digest(system: str) -> str:
+def _pending_digest(system: str, draw: int) -> str:
     """Return what stands for the digests of a system's outputs until they are drawn."""
-    return f"pending:{system}"
+    return f"pending:{system}:{draw}"
 
 
 def _add_pending(
@@ -287,14 +292,14 @@ def _add_pending(
 ) -> OutputsToRate:
     """Add the outputs that are still to be drawn in a run or a part, with pending digests."""
     plans = [plan for plan in summary.plans if plan.part == run.part]
-    todo = {(task.sample_id, plan.system) for plan in plans for task in plan.todo}
+    todo = {(task.sample_id, plan.system, task.draw) for plan in plans for task in plan.todo}
     table = read_table(run.place.root, OUTPUTS)
     existing = (OUTPUTS.make_empty() if table is None else table).to_pylist()
-    kept = [row for row in existing if (row["sample_id"], row["system"]) not in todo]
+    kept = [row for row in existing if tuple(row[name] for name in OUTPUTS.key) not in todo]
     to_rate = select_outputs(pa.Table.from_pylist(kept, OUTPUTS.schema), run.read_tasks(), limit)
     outputs = {name: list(rows) for name, rows in to_rate.outputs.items()}
-    for sample_id, system in sorted(todo):
-        output = {"system": system, "image": _pending_digest(system)}
+    for sample_id, system, draw in sorted(todo):
+        output = {"system": system, DRAW: draw, "image": _pending_digest(system, draw)}
         outputs.setdefault(sample_id, []).append(output)
     return replace(to_rate, outputs=outputs)
 

@@ -16,9 +16,9 @@ from echo_hf._infra.bootstrap import MIN_SAMPLES, MIN_SPREAD, Interval, Unscored
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.scores import votes
-from echo_hf.scores.rating_table import Floats, read_outputs
+from echo_hf.scores.rating_table import DrawChoice, Floats, read_outputs
 from echo_hf.scores.votes import Choices
-from echo_hf.tables import Outcome
+from echo_hf.tables import Outcome, select_first_draws
 
 POWER = 0.8
 RARE = 0.05  # a share of samples
@@ -138,7 +138,8 @@ def non_inferiority(
     has_image, was_asked = rated, rated
     both_rated = int((rated.all(axis=0) & ~np.isnan(verdicts)).sum())
     if outputs is not None:
-        has_image, was_asked = _read_outcomes(outputs, (base, new), table.samples)
+        names = (base, new), table.samples
+        has_image, was_asked = _read_outcomes(outputs, *names, draws=table.draws)
         verdicts = np.where(
             has_image[0] == has_image[1], verdicts, np.where(has_image[1], 1.0, -1.0)
         )
@@ -216,13 +217,15 @@ def paired_non_inferiority(
 
 
 def _read_outcomes(
-    outputs: Any, systems: Sequence[str], samples: Sequence[str]
+    outputs: Any, systems: Sequence[str], samples: Sequence[str], *, draws: DrawChoice
 ) -> tuple[Flags, Flags]:
     """Return [system, sample] whether there is an image, and whether one was asked for.
 
     Nothing was asked for that neither system takes.
     """
     rows = read_outputs(outputs)
+    if draws == "first":
+        rows = select_first_draws(rows)
     known_names = (pa.array(names, pa.string()) for names in (systems, samples))
     places = (
         pc.index_in(rows[column], names).fill_null(-1).to_numpy()
@@ -232,8 +235,8 @@ def _read_outcomes(
     is_known = (system >= 0) & (sample >= 0)
     cells, outcomes = (system[is_known], sample[is_known]), rows["outcome"].to_numpy()[is_known]
     has_image, was_asked = (np.zeros((len(systems), len(samples)), dtype=bool) for _ in range(2))
-    has_image[cells] = outcomes == Outcome.OK.value
-    was_asked[cells] = outcomes != Outcome.UNSUPPORTED.value
+    np.logical_or.at(has_image, cells, outcomes == Outcome.OK.value)
+    np.logical_or.at(was_asked, cells, outcomes != Outcome.UNSUPPORTED.value)
     return has_image, was_asked
 
 

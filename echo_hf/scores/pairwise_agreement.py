@@ -16,12 +16,13 @@ from echo_hf.scores.agreement import read_human
 from echo_hf.scores.ranks import Mean, Resampling, means, ratios
 from echo_hf.scores.rating_table import RUBRIC, Floats, divide, format_key, read_columns
 from echo_hf.scores.votes import TIE_WIDTH, count_points, count_votes, list_pairs, rates_of
-from echo_hf.tables import COMPARISONS
+from echo_hf.tables import COMPARISONS, DRAW
 
 PAIR = ["sample_id", "system_a", "system_b"]
 REQUIRED = (*PAIR, "judge", "order", "winner")
 SIGNS = {"a": 1.0, "b": -1.0, "tie": 0.0}
 ORDERS = ["ab", "ba"]
+NUMBERS = (DRAW, "repeat")  # 0 where a table has none
 ROUNDED = 12  # decimals: equal win rates differ in their last bits
 RULE = "the system that wins in both orders; anything else is a tie"
 Way = Literal["pointwise", "pairwise"]  # ratings of one output at a time, choices between two
@@ -127,7 +128,7 @@ def pairwise_agreement(
     Args:
         comparisons: Rows with sample_id, system_a and system_b, the first of them by name, judge,
             order (ab or ba: whose output was shown first), winner (a, b, tie, or null) and, where
-            there is one, repeat. Any form that `win_rate` takes.
+            there are several, draw and repeat. Any form that `win_rate` takes.
         ratings: As for `win_rate`; null for none, so that nothing is said of agreement.
         human: As for `agreement`; null for none, so that nothing says which way to trust.
         n_boot: Draws of the bootstrap over samples; 0 for none.
@@ -227,10 +228,11 @@ def _correlate_rates(verdicts: Iterable[Floats], systems: int) -> float | None:
 
 
 def _read(comparisons: Any) -> pd.DataFrame:
-    """Read a row for each judge, pair and repeat, with a verdict for each order: 1, 0, -1, NaN."""
-    rows = read_columns(comparisons, COMPARISONS, REQUIRED, ("repeat",)).to_pandas()
-    rows["repeat"] = rows["repeat"].fillna(0) if "repeat" in rows else 0
-    key = [*PAIR, "judge", "repeat"]
+    """Read verdicts in each order, 1, 0, -1 or NaN, of a judge on a pair, by draw and repeat."""
+    rows = read_columns(comparisons, COMPARISONS, REQUIRED, NUMBERS).to_pandas()
+    for name in NUMBERS:
+        rows[name] = rows[name].fillna(0) if name in rows else 0
+    key = [*PAIR, "judge", *NUMBERS]
     for expected, wrong in {
         "order ab or ba": ~rows["order"].isin(ORDERS),
         "winner a, b or tie, or null for none": ~rows["winner"].isin([*SIGNS, None]),

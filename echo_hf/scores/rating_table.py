@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,16 @@ from echo_hf._infra.bootstrap import Floats as Floats
 from echo_hf._infra.bootstrap import Integers as Integers
 from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import Fact, Reason
-from echo_hf.tables import OUTPUTS, RATINGS, Outcome, Table, arrow_rows
+from echo_hf.tables import (
+    DRAW,
+    OUTPUTS,
+    RATINGS,
+    Outcome,
+    Table,
+    arrow_rows,
+    fill_draws,
+    select_first_draws,
+)
 
 
 class IgnoredRating(Reason):
@@ -62,7 +71,7 @@ ACCEPTED_TYPES = {
 RUBRIC = "overall"
 REQUIRED = ("sample_id", "system", "judge", "rating")
 DIGEST, OUTCOME, SPLIT = "sample_digest", "outcome", "split"
-OPTIONAL = ("rubric", "repeat", DIGEST, OUTCOME, SPLIT)
+OPTIONAL = ("rubric", "repeat", DRAW, DIGEST, OUTCOME, SPLIT)
 LOST_OUTCOMES = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 
 
@@ -93,7 +102,8 @@ def read_columns(
                 f"{table.name}: column {name!r} has type {str(actual_type)!r}: expected {expected}"
             )
         columns[name] = arrow_table[name].cast(declared_type)
-        is_required = name in table.key or (name == OUTCOME and name in required)
+        is_key = name in table.key and name != DRAW
+        is_required = is_key or (name == OUTCOME and name in required)
         if columns[name].null_count and is_required:
             row = pc.index(columns[name].is_null(), True).as_py()
             raise TableError(f"{table.name}: {name!r} is null in row {row}: expected a value")
@@ -154,7 +164,8 @@ def align_outputs(
 
 
 def format_key(row: Mapping[str, Any], keys: Iterable[str]) -> str:
-    return ", ".join(f"{key} {row[key]!r}" for key in keys if key in row)
+    names = (key for key in keys if key in row and (key != DRAW or row[key]))
+    return ", ".join(f"{name} {row[name]!r}" for name in names)
 
 
 def check_once(table: Table, rows: pa.Table, cells: Integers) -> None:
@@ -165,6 +176,7 @@ def check_once(table: Table, rows: pa.Table, cells: Integers) -> None:
         raise ScoreError(f"{table.name}: {key} is there twice: expected one row for each")
 
 
+DrawChoice = Literal["first", "all"]
 RatingKey = tuple[str, str, str]
 IgnoredRows = dict[IgnoredRating, pa.Table]
 
@@ -175,7 +187,8 @@ class RatingTable:
 
     `ratings` is [judge, system, sample], NaN where there is none; `lost` is what was refused or has
     no image [system, sample], null without outputs; `ignored` are keys of rows that do not count.
-    `splits` are those that the samples are of, where the ratings say it.
+    `splits` are those that the samples are of, where the ratings say it; `draws` says if the first
+    output of a sample is rated, or the mean of all.
     `not_asked` is what a judge was not asked on purpose [judge, system, sample], null for nothing.
     `cache` keeps what several measures compute from the same table, such as votes.
     """
@@ -188,6 +201,7 @@ class RatingTable:
     ignored: Mapping[IgnoredRating, tuple[RatingKey, ...]]
     not_asked: Bools | None = None
     splits: tuple[str, ...] = ()
+    draws: DrawChoice = "first"
     cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -228,11 +242,23 @@ def _none_if_empty(not_asked: Bools) -> Bools | None:
 
 
 def read_ratings(
-    ratings: Any, outputs: Any = None, *, rubric: str = RUBRIC, judges: Sequence[str] | None = None
+    ratings: Any,
+    outputs: Any = None,
+    *,
+    rubric: str = RUBRIC,
+    judges: Sequence[str] | None = None,
+    draws: DrawChoice = "first",
 ) -> RatingTable:
-    """Read ratings; with outputs, ratings of other outputs are left out and named."""
+    """Read ratings; with outputs, ratings of other outputs are left out and named.
+
+    Of several draws of a sample the first counts, or of all the mean rating.
+    """
+    if draws not in get_args(DrawChoice):
+        raise ScoreError(unknown("draws", draws, get_args(DrawChoice)))
     ignored: IgnoredRows = {}
-    rows = select_rubric_rows(ratings, rubric, ignored)
+    rows = fill_draws(select_rubric_rows(ratings, rubric, ignored), RATINGS)
+    if draws == "first":
+        rows = select_first_draws(rows)
     judge_names = sorted(rows["judge"].unique().to_pylist())
     if judges is not None and sorted(judges) != judge_names:
         raise ScoreError(
@@ -241,6 +267,8 @@ def read_ratings(
         )
     order = tuple(judge_names if judges is None else judges)
     output_rows = None if outputs is None else read_outputs(outputs)
+    if output_rows is not None and draws == "first":
+        output_rows = select_first_draws(output_rows)
     if output_rows is not None:
         rows = _select_rated_outputs(rows, output_rows, ignored)
     tables = (rows,) if output_rows is None else (rows, output_rows)
@@ -251,13 +279,16 @@ def read_ratings(
         lost = np.zeros((len(systems), len(samples)), dtype=bool)
         is_lost = pc.is_in(output_rows["outcome"], value_set=pa.array(LOST_OUTCOMES)).to_numpy()
         lost[output_system[0][is_lost], output_sample[0][is_lost]] = True
+        is_drawn = pc.equal(output_rows["outcome"], Outcome.OK.value).to_numpy()
+        lost[output_system[0][is_drawn], output_sample[0][is_drawn]] = False  # of another draw
     rated_by, (position,) = encode(rows["judge"])
     judge = np.array([order.index(name) for name in rated_by], dtype=np.int64)[position]
     cells = (judge * len(systems) + system) * len(samples) + sample
     unique_cells = cells
-    if "repeat" in rows.column_names:
-        repeats, repeat = np.unique(rows["repeat"].to_numpy(), return_inverse=True)
-        unique_cells = cells * len(repeats) + repeat
+    for name in ("repeat", DRAW):
+        if name in rows.column_names:
+            numbers, number = np.unique(rows[name].to_numpy(), return_inverse=True)
+            unique_cells = unique_cells * len(numbers) + number
     check_once(RATINGS, rows, unique_cells)
     values = rows["rating"].to_numpy()
     is_rated, shape = ~np.isnan(values), (len(order), len(systems), len(samples))
@@ -276,7 +307,8 @@ def read_ratings(
         not_asked.flat[cells[skipped & ~is_rated]] = True
         not_asked = _none_if_empty(not_asked & np.isnan(means))
     splits = rows[SPLIT].unique().drop_null().to_pylist() if SPLIT in rows.column_names else ()
-    return RatingTable(samples, systems, order, means, lost, keys, not_asked, tuple(sorted(splits)))
+    about = not_asked, tuple(sorted(splits)), draws
+    return RatingTable(samples, systems, order, means, lost, keys, *about)
 
 
 def select_rubric_rows(ratings: Any, rubric: str, ignored: IgnoredRows) -> pa.Table:
@@ -302,16 +334,18 @@ def select_rubric_rows(ratings: Any, rubric: str, ignored: IgnoredRows) -> pa.Ta
 
 def read_outputs(outputs: Any) -> pa.Table:
     """Read the outcome of each system on each sample."""
-    rows = read_columns(outputs, OUTPUTS, ("sample_id", "system", "outcome"), (DIGEST,))
+    rows = read_columns(outputs, OUTPUTS, ("sample_id", "system", "outcome"), (DRAW, DIGEST))
+    rows = fill_draws(rows, OUTPUTS)
     outcome_names = [outcome.value for outcome in Outcome]
     for outcome in rows["outcome"].unique().to_pylist():
         if outcome not in outcome_names:
             raise ScoreError(f"outputs: {unknown('outcome', outcome, outcome_names)}")
-    keys = rows.group_by(["sample_id", "system"], use_threads=False).aggregate([([], "count_all")])
+    keys = rows.group_by(list(OUTPUTS.key), use_threads=False).aggregate([([], "count_all")])
     for duplicate in keys.filter(pc.greater(keys["count_all"], 1)).to_pylist():
         raise ScoreError(
             f"outputs: system {duplicate['system']!r} has {duplicate['count_all']} outputs for "
-            f"sample {duplicate['sample_id']!r}: expected one"
+            f"sample {duplicate['sample_id']!r}"
+            f"{f', draw {duplicate[DRAW]}' if duplicate[DRAW] else ''}: expected one"
         )
     return rows
 
@@ -320,9 +354,12 @@ def _select_rated_outputs(ratings: pa.Table, outputs: pa.Table, ignored: Ignored
     """Select the ratings of images that exist, in the version that was rated."""
     samples, (rated_sample, output_sample) = encode(ratings["sample_id"], outputs["sample_id"])
     systems, (rated_system, output_system) = encode(ratings["system"], outputs["system"])
-    position = np.full((len(systems), len(samples)), -1)
-    position[output_system, output_sample] = np.arange(outputs.num_rows)
-    output = position[rated_system, rated_sample]
+    rated_draw, output_draw = (table[DRAW].to_numpy() for table in (ratings, outputs))
+    numbers, draws = np.unique(np.concatenate([rated_draw, output_draw]), return_inverse=True)
+    position = np.full((len(systems), len(samples), len(numbers)), -1)
+    rated, drawn = np.split(draws, [len(rated_draw)])
+    position[output_system, output_sample, drawn] = np.arange(outputs.num_rows)
+    output = position[rated_system, rated_sample, rated]
     has_output, stale = output >= 0, np.zeros(len(output), dtype=bool)
     if DIGEST in ratings.column_names and DIGEST in outputs.column_names:
         _, (rated_digest, output_digest) = encode(ratings[DIGEST], outputs[DIGEST])

@@ -45,7 +45,7 @@ from echo_hf.scores.release_links import (
 )
 from echo_hf.scores.votes import JudgeVotes, by_rate, list_pairs
 from echo_hf.scores.win_rate import MixedSplitsWarning
-from echo_hf.tables import RATINGS, Column
+from echo_hf.tables import RATINGS, Column, select_first_draws
 
 RELEASE, ORIGIN = "release", "carried_from"
 _TEXT = RATINGS.columns["system"].feature
@@ -319,6 +319,7 @@ def _read(ratings: Any) -> _Boards:
             kinds = map(str, rows["rubric"].unique().to_pylist())
             raise ScoreError(f"ratings: {unknown('rubric', RUBRIC, kinds)}")
         rows = rows.filter(chosen)
+    rows = select_first_draws(rows)
     if SPLIT in rows.column_names and len(splits := rows[SPLIT].unique().drop_null()) > 1:
         warnings.warn(
             f"these ratings are of {' and '.join(sorted(splits.to_pylist()))} together, and no "

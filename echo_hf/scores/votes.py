@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from echo_hf._infra.bootstrap import METHOD, MIN_SAMPLES, Unscored
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.scores.estimate import RateEstimate, estimate_rates
-from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divide, read_ratings
+from echo_hf.scores.rating_table import (
+    RUBRIC,
+    DrawChoice,
+    Floats,
+    RatingTable,
+    Weights,
+    divide,
+    read_ratings,
+)
 
 TIE_WIDTH = 1e-6
 ProtocolName = Literal["published", "corrected"]
@@ -195,6 +203,7 @@ class Selection(TypedDict, total=False):
     missing: MissingRule
     rubric: str
     judges: Sequence[str] | None
+    draws: DrawChoice
 
 
 class Choices(Selection, total=False):
@@ -330,6 +339,7 @@ class JudgeVotes:
             "missing": self.missing,
             "rubric": self.rubric,
             "repeats": "mean rating",
+            **({"draws": "mean rating of all"} if self.full.draws == "all" else {}),
             "tie": 0.5,
             "tie_width": TIE_WIDTH,
             "judges": list(self.table.judges),
@@ -347,6 +357,7 @@ def count_votes(
     missing: MissingRule = "exclude",
     rubric: str = RUBRIC,
     judges: Sequence[str] | None = None,
+    draws: DrawChoice = "first",
 ) -> JudgeVotes:
     """Read ratings, unless they are read already, and let the judges vote on every pair."""
     if protocol not in PROTOCOLS:
@@ -360,5 +371,5 @@ def count_votes(
             "say what was refused; or give missing='exclude'"
         )
     if not is_read:
-        ratings = read_ratings(ratings, outputs, rubric=rubric, judges=judges)
+        ratings = read_ratings(ratings, outputs, rubric=rubric, judges=judges, draws=draws)
     return JudgeVotes(ratings, protocol, missing, rubric)

@@ -14,7 +14,7 @@ from echo_hf._infra.plots import SystemValuesPlot, split_bounds
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.errors import ScoreError
 from echo_hf.scores import votes
-from echo_hf.scores.rating_table import RUBRIC, IgnoredRating, RatingKey, divide
+from echo_hf.scores.rating_table import RUBRIC, DrawChoice, IgnoredRating, RatingKey, divide
 from echo_hf.scores.votes import JudgeVotes, MissingRule, ProtocolName
 
 Spread = tuple[Interval | None, float | None, Unscored | None]  # and its standard error
@@ -85,6 +85,7 @@ def win_rate(
     seed: int = 0,
     rubric: str = RUBRIC,
     judges: Sequence[str] | None = None,
+    draws: DrawChoice = "first",
 ) -> WinRate:
     """Compare every two systems on every sample by the judges' ratings (ECHO section 5).
 
@@ -103,7 +104,7 @@ def win_rate(
     Args:
         ratings: Rows with sample_id, system, judge and rating: a finite number, higher is better,
             null or NaN where there is none. Ratings of different judges are never compared, as
-            each has a scale of its own. Of other columns rubric, repeat (averaged first),
+            each has a scale of its own. Of other columns rubric, repeat (averaged first), draw,
             sample_digest, outcome (`not_needed`: what a judge was spared) and split (several
             together are warned of: boards are of one) count. A datasets.Dataset, a pyarrow Table,
             a data frame, a list of dicts or a dict of columns.
@@ -118,6 +119,8 @@ def win_rate(
         rubric: The rubric whose ratings are compared.
         judges: Every judge's name, in the order in which `published` asks them; alphabetical when
             null.
+        draws: Of several outputs of one system for a sample `first` counts the first alone, as
+            boards do; `all` the mean rating of all, by which small differences win more often.
 
     Returns:
         Rates with their intervals, the best first, and what they are made of.
@@ -134,9 +137,9 @@ def win_rate(
         >>> result.win_rate, result.pairs["a"]["b"], result.coverage["a"]
         ({'a': 0.75, 'b': 0.25}, 2, 0.6666666666666666)
     """
-    compared = votes.count_votes(
-        ratings, outputs, protocol=protocol, missing=missing, rubric=rubric, judges=judges
-    )
+    selection: votes.Selection = {"missing": missing, "rubric": rubric, "judges": judges}
+    selection["draws"] = draws
+    compared = votes.count_votes(ratings, outputs, protocol=protocol, **selection)
     numbers = compared.full.ratings[~np.isnan(compared.full.ratings)]
     if rubric != RUBRIC and len(numbers) and np.isin(numbers, (0.0, 1.0)).all():
         raise ScoreError(

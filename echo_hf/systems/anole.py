@@ -313,7 +313,7 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
     ) -> GenerationResult:
         input_tokens = [loaded.tokenize_image(image) for image in inputs]
         rows = build_branches(loaded.tokenize_text(task.prompt), input_tokens, loaded.words)
-        room, seed = loaded.context - loaded.count, self.config.seed
+        room, seed = loaded.context - loaded.count, self.config.seed + task.draw
         if len(rows[0]) > room:
             text = f"prompt and inputs are {len(rows[0])} tokens, and the model has room for {room}"
             stage = OutcomeStage.INPUT

@@ -42,6 +42,8 @@ class Task:
         prompt: The instruction.
         inputs: Its input images, in order.
         sources: Addresses of the posts that it was made from.
+        draw: Number of the output, where a system draws several of a sample: its seed is that of
+            the config plus this number.
     """
 
     sample_id: str
@@ -50,6 +52,12 @@ class Task:
     prompt: str
     inputs: tuple[ImageRef, ...] = ()
     sources: tuple[str, ...] = ()
+    draw: int = 0
+
+    @property
+    def output_key(self) -> tuple[str, int]:
+        """Sample and draw, which tell a system's outputs apart."""
+        return self.sample_id, self.draw
 
 
 @dataclass(frozen=True, slots=True)

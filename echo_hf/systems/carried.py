@@ -51,12 +51,11 @@ from echo_hf.reasons import Reason
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.systems.journal import KEPT_FILE, OUTPUTS_FILE, read_kept, write_outputs
 from echo_hf.systems.run_tables import RunTables
-from echo_hf.tables import OUTPUTS, TABLES, Row, Table, arrow_rows
+from echo_hf.tables import DRAW, OUTPUTS, TABLES, Row, Table, arrow_rows, fill_draws
 
 DRAW_FILE = "draw.json"
 NAME_THEN = "system_then"  # the name in the older release, where kept outputs have another one now
 NOTHING_FORGOTTEN = Tombstones()
-DRAW = "draw"  # a column of outputs of which systems drew several for a sample: 0 is the first
 MAX_SYSTEMS = 100
 MAX_DRAW_BYTES, MAX_WAIT_SECONDS = 1 << 24, 600
 
@@ -164,7 +163,7 @@ def _name_kept(part: CarriedPart, systems: Iterable[SystemConfig]) -> None:
     if column.equals(table["system"].combine_chunks()) and (root / OUTPUTS_FILE).exists():
         return
     (root / OUTPUTS_FILE).unlink(missing_ok=True)  # made of other names
-    kept = table.select(list(OUTPUTS.columns))
+    kept = fill_draws(table, OUTPUTS).select(list(OUTPUTS.columns))
     kept = kept.set_column(kept.column_names.index("system"), "system", column)
     with replace_file(root / KEPT_FILE) as partial:
         pq.write_table(kept.append_column(NAME_THEN, then), partial)

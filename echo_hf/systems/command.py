@@ -467,7 +467,8 @@ class CommandSystem:
                 "prompt": task.prompt,
                 "inputs": inputs,
                 "output": str(path / OUTPUT),
-                **self._config.model_dump(mode="json", include={"seed", "size"}),
+                **self._config.model_dump(mode="json", include={"size"}),
+                "seed": self._config.seed + task.draw,
                 "parameters": dict(self._options.parameters),
             }
             # ASCII, so that no character of a prompt ends the line.

@@ -327,7 +327,7 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
     ) -> GenerationResult:
         import torch
 
-        (pipe, pipeline, details), seed = loaded, self.config.seed
+        (pipe, pipeline, details), seed = loaded, self.config.seed + task.draw
         image_arguments, input_details = pipeline.build_inputs(inputs)
         size = pipeline.size_arguments(self.config.size, inputs[0].size if inputs else None)
         arguments = {**pipeline.kind.defaults, **self.options.call, **image_arguments, **size}

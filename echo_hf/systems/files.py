@@ -15,7 +15,7 @@ from xxhash import xxh3_128
 from echo_hf._infra.regular_file import open_regular, read_regular
 from echo_hf._infra.text import clean
 from echo_hf.config.checks import Name, ReadablePath, Section, StrictInt, first_error
-from echo_hf.config.systems import CappedDollars, SystemConfig
+from echo_hf.config.systems import MAX_OUTPUTS, CappedDollars, SystemConfig
 from echo_hf.errors import GenerationError, ImageError
 from echo_hf.images.store import MAX_IMAGE_BYTES, check_image
 from echo_hf.systems.base import GenerationResult, JsonMapping, OutcomeStage, Task, failure_result
@@ -114,7 +114,7 @@ def read_bytes(path: Path, folder: Path) -> bytes:
 
 IMAGE_SUFFIXES = {".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 MANIFEST = "manifest.jsonl"
-FIRST_OUTPUT = "gen_0"
+OUTPUT_STEM = "gen_{draw}"
 # The folder of a split's outputs, and a pattern of their paths for messages.
 LAYOUTS = {
     "autoeval": ("{split}/{system}", "SPLIT/{system}/ID.png"),
@@ -139,6 +139,7 @@ def _check_below(file: str) -> str:
 
 class FileEntry(ExternalResult):
     sample_id: Annotated[str, Field(min_length=1)]
+    draw: Annotated[StrictInt, Field(ge=0, lt=MAX_OUTPUTS)] = 0
     file: Annotated[str, Field(min_length=1), AfterValidator(_check_below)] | None = None
 
 
@@ -149,26 +150,31 @@ class OutputFolder:
         self.folder, self.nested, self.table = folder, nested, table
 
     @cached_property
-    def entries(self) -> Mapping[str, FileEntry]:
-        """Read the entries of the manifest or the table, by sample."""
-        entries: dict[str, FileEntry] = {}
+    def entries(self) -> Mapping[tuple[str, int], FileEntry]:
+        """Read the entries of the manifest or the table, by sample and draw."""
+        entries: dict[tuple[str, int], FileEntry] = {}
         for place, line in self._read_lines():
             try:
                 entry = parse_result(line, FileEntry, place)
             except ValueError as error:
                 raise GenerationError(str(error)) from None
-            if entry.sample_id in entries:
+            key = entry.sample_id, entry.draw
+            if key in entries:
+                draw = f", draw {entry.draw}" if entry.draw else ""
                 raise GenerationError(
-                    f"{place} is about {entry.sample_id!r}, as an earlier one is: keep one of them"
+                    f"{place} is about {entry.sample_id!r}{draw}, as an earlier one is: keep one "
+                    "of them"
                 )
-            entries[entry.sample_id] = entry
+            entries[key] = entry
         return entries
 
-    def find_files(self, sample_id: str) -> list[Path]:
-        """Find the files of a sample: images, or else other files of its name."""
-        paths = [] if self.nested else self._by_stem.get(sample_id, [])
+    def find_files(self, sample_id: str, draw: int = 0) -> list[Path]:
+        """Find the files of a sample's output: images, or else other files of its name."""
+        stem = f"{sample_id}.{draw}" if draw else sample_id
+        paths = [] if self.nested else self._by_stem.get(stem, [])
         if self.nested and sample_id in self._names:
-            paths = _group_by_stem(self.folder / sample_id).get(FIRST_OUTPUT, [])
+            stem = OUTPUT_STEM.format(draw=draw)
+            paths = _group_by_stem(self.folder / sample_id).get(stem, [])
         return [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES] or paths
 
     def iterate_files(self) -> Iterator[Path]:
@@ -177,7 +183,9 @@ class OutputFolder:
             if path.is_file():
                 yield path
             elif self.nested:
-                yield from _group_by_stem(path).get(FIRST_OUTPUT, [])
+                by_stem = _group_by_stem(path)
+                for draw in range(MAX_OUTPUTS):
+                    yield from by_stem.get(OUTPUT_STEM.format(draw=draw), [])
 
     @cached_property
     def _names(self) -> Mapping[str, None]:
@@ -230,7 +238,8 @@ class FilesOptions(Section):
         folder: Where the outputs lie.
         system: What the folder calls the system; null for the name of the config.
         layout: `flat`: ID.png; `autoeval`: SPLIT/SYSTEM/ID.png; `generated`:
-            SYSTEM/SPLIT/ID/gen_0.png. Anything else can be described by a manifest.
+            SYSTEM/SPLIT/ID/gen_0.png. The second output of a sample is ID.1.png or gen_1.png, and
+            so on. Anything else can be described by a manifest, whose lines may have a `draw`.
         table: Name of a CSV in the folder, whose columns id and path alone say which file is of
             which sample; it goes with `flat`.
     """
@@ -280,12 +289,17 @@ class FilesSystem:
     def draw(self, task: Task) -> GenerationResult:
         """Return the image of a sample, or what the manifest says of it."""
         outputs = self._get_folder(task.split)
-        paths, entry = outputs.find_files(task.sample_id), outputs.entries.get(task.sample_id)
+        paths, entry = outputs.find_files(*task.output_key), outputs.entries.get(task.output_key)
         if entry is None and not paths:
             file_name = self._pattern.replace("SPLIT", task.split).replace("ID", task.sample_id)
+            if task.draw:
+                first, other = OUTPUT_STEM.format(draw=0), OUTPUT_STEM.format(draw=task.draw)
+                stem, _, suffix = file_name.rpartition(".")
+                stem = stem.replace(first, other) if outputs.nested else f"{stem}.{task.draw}"
+                file_name = f"{stem}.{suffix}"
             text = f"no file {file_name!r}, whatever its suffix, and no line in the manifest"
             return failure_result(text, "no_file")
-        entry = entry or FileEntry(sample_id=task.sample_id)
+        entry = entry or FileEntry(sample_id=task.sample_id, draw=task.draw)
         path, image = None, None
         if entry.outcome is Outcome.OK:
             if entry.file is None and len(paths) != 1:

@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from echo_hf.config.evaluation import EvaluationBase
-from echo_hf.config.systems import FOLDER_KEY, SystemConfig, list_shipped_systems, read_system
+from echo_hf.config.systems import (
+    FOLDER_KEY,
+    MAX_OUTPUTS,
+    SystemConfig,
+    list_shipped_systems,
+    read_system,
+)
 from echo_hf.engines.planner import ExpectedCost
 from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
@@ -37,7 +43,7 @@ from echo_hf.systems.registry import (
     iterate_mappings,
     make_system,
 )
-from echo_hf.systems.runner import GenerationPlan, SystemRun
+from echo_hf.systems.runner import GenerationPlan, SystemRun, list_draws
 from echo_hf.tables import Outcome
 
 
@@ -59,12 +65,14 @@ def generate(
     runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
     limit: int | None = None,
+    outputs: int | None = None,
     dry_run: bool = False,
     again: bool = False,
     watch: ProgressListener | None = None,
 ) -> GenerationSummary:
     """Let systems draw the tasks of a benchmark; outputs that exist are not drawn again."""
     options: dict[str, Any] = {"dry_run": dry_run, "again": again, "watch": watch}
+    options["outputs"] = outputs
     summary = generate_outputs(config, runs, systems, limit, **options)
     if summary.stopped:
         raise GenerationError("; ".join(summary.stopped))
@@ -77,14 +85,24 @@ def generate_outputs(
     systems: Sequence[str] | None = None,
     limit: int | None = None,
     *,
+    outputs: int | None = None,
     dry_run: bool = False,
     budget_usd: float | None = None,
     again: bool = False,
     watch: ProgressListener | None = None,
 ) -> GenerationSummary:
-    """Let systems draw; a system that stops does not stop the others."""
+    """Let systems draw; a system that stops does not stop the others.
+
+    Of samples in parts of the run, such as carried ones, each system draws one output.
+    """
     run = EvaluationRun.from_config(config, runs)
     config, folder = run.config, run.folder
+    if outputs is not None and not 1 <= outputs <= MAX_OUTPUTS:
+        raise ConfigError(f"outputs is {outputs!r}: expected 1 to {MAX_OUTPUTS} of each sample")
+
+    def count_outputs(settings: SystemConfig) -> int:
+        return outputs or settings.outputs or config.outputs
+
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")
     chosen, missing = _make_systems(config, systems)
@@ -113,10 +131,11 @@ def generate_outputs(
         for settings, system in chosen:
             try:
                 options: dict[str, Any] = {"retry": again}
-                first = SystemRun(settings, system, folder, tasks.tasks, kept=revealed, **options)
+                counted = {**options, "outputs": count_outputs(settings)}
+                first = SystemRun(settings, system, folder, tasks.tasks, kept=revealed, **counted)
                 group = [first]
-                for (part, others), outputs in zip(beside, kept, strict=True):
-                    own: dict[str, Any] = {"main": first, "part": part.part, "kept": outputs}
+                for (part, others), rows in zip(beside, kept, strict=True):
+                    own: dict[str, Any] = {"main": first, "part": part.part, "kept": rows}
                     own |= options
                     group.append(SystemRun(settings, system, part.folder, others.tasks, **own))
                 groups.append(group)
@@ -134,8 +153,9 @@ def generate_outputs(
         plans = [work.plan for work in works]
         for settings in config.systems if dry_run else ():
             if settings.name in missing:  # its price is known before its packages are installed
-                expected = estimate_cost(settings, tasks.tasks)
-                plans.append(GenerationPlan(settings.name, tasks.tasks, 0, 0, expected))
+                own_tasks = list_draws(tasks.tasks, count_outputs(settings))
+                expected = estimate_cost(settings, own_tasks)
+                plans.append(GenerationPlan(settings.name, own_tasks, 0, 0, expected))
                 for part, others in beside:
                     expected = estimate_cost(settings, others.tasks)
                     values = (settings.name, others.tasks, 0, 0, expected)
@@ -158,7 +178,7 @@ def generate_outputs(
     costs = [work.cost_usd for work in works if work.cost_usd is not None]
     outcomes = dict[str, Mapping[Outcome, int]]()
     for work, *_ in () if dry_run else groups:
-        entries = (work.journal.entries.get(task.sample_id) for task in tasks.tasks)
+        entries = (work.journal.entries.get(task.output_key) for task in work.tasks)
         current = [entry for entry in entries if entry and entry.signature == work.journal.current]
         outcomes[work.config.name] = Counter(entry.outcome for entry in current)
     return GenerationSummary(

@@ -257,7 +257,7 @@ class GoogleImages(HostedSystem[GoogleOptions]):
         config = types.GenerateContentConfig(
             response_modalities=list(self.options.modalities),
             image_config=types.ImageConfig(**image_options) if image_options else None,
-            seed=self.seed,
+            seed=self.find_seed(task),
             safety_settings=settings or None,
         )
         content = {"contents": types.Content(role="user", parts=parts), "config": config}

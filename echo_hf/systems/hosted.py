@@ -227,6 +227,10 @@ class HostedSystem(ABC, Generic[OptionsT]):
                 self._raise_for_config(error)
         return None
 
+    def find_seed(self, task: Task) -> int | None:
+        """Return the seed of a task's output; null where none is sent."""
+        return None if self.seed is None else self.seed + task.draw
+
     def draw(self, task: Task) -> GenerationResult:
         options = self.options
         limits = options.fewest_inputs, options.most_inputs
@@ -247,7 +251,7 @@ class HostedSystem(ABC, Generic[OptionsT]):
         texts: dict[str, Any] = {name: text and hide(text) for name, text in pairs}
         details = {**result.details, **form, "inputs": [sent.details() for sent in inputs]}
         safe_details = json.loads(hide(json.dumps(details, ensure_ascii=False)))
-        return replace(result, **texts, seed=self.seed, details=safe_details)
+        return replace(result, **texts, seed=self.find_seed(task), details=safe_details)
 
     def __enter__(self) -> Self:
         return self

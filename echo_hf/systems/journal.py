@@ -25,7 +25,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import signature_digest
 from echo_hf.reasons import Reason
 from echo_hf.systems.base import OutcomeStage
-from echo_hf.tables import OUTPUTS, Outcome
+from echo_hf.tables import DRAW, OUTPUTS, Outcome, fill_draws
 
 
 class NotTabled(Reason):
@@ -53,6 +53,7 @@ class JournalEntry:
     split: str
     signature: str
     outcome: Outcome
+    draw: Annotated[int, Field(ge=0)] = 0
     image: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     image_bytes: Annotated[int, Field(ge=0)] | None = None
     stage: OutcomeStage | None = None
@@ -67,6 +68,10 @@ class JournalEntry:
     attempts: int = 1
     at: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def output_key(self) -> tuple[str, int]:
+        return self.sample_id, self.draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ class Journal:
 
     def __init__(self, root: Path, system: str) -> None:
         self.path, self.system = root / FOLDER / f"{system}{SUFFIX}", system
-        self.entries: dict[str, JournalEntry] = {}
+        self.entries: dict[tuple[str, int], JournalEntry] = {}
         self.current: str | None = None
         self._signatures: dict[str, SignatureRow] = {}
         self._lock = Lock()
@@ -155,7 +160,10 @@ class Journal:
 
     def _append(self, row: JournalEntry | SignatureRow) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps(asdict(row), sort_keys=True).encode() + b"\n"
+        fields_by_name = asdict(row)
+        if isinstance(row, JournalEntry) and not row.draw:
+            del fields_by_name[DRAW]  # so that a first output reads as it always has
+        line = json.dumps(fields_by_name, sort_keys=True).encode() + b"\n"
         with self.path.open("a+b") as file:
             if end := file.seek(0, os.SEEK_END):
                 file.seek(end - 1)
@@ -170,7 +178,7 @@ class Journal:
     def _take(self, row: JournalEntry | SignatureRow) -> None:
         self.current = row.signature
         if isinstance(row, JournalEntry):
-            self.entries[row.sample_id] = row
+            self.entries[row.output_key] = row
         else:
             self._signatures[row.signature] = row
 
@@ -275,11 +283,16 @@ def write_outputs(root: Path) -> Path:
     return path
 
 
+def _read_outputs(path: Path) -> pa.Table:
+    rows = fill_draws(read_parquet(path), OUTPUTS)
+    return rows.select(list(OUTPUTS.columns)).cast(OUTPUTS.schema)
+
+
 def read_kept(root: Path) -> pa.Table:
     path = root / KEPT_FILE
     if not path.exists():
         return OUTPUTS.make_empty()
-    return read_parquet(path).select(list(OUTPUTS.columns)).cast(OUTPUTS.schema)
+    return _read_outputs(path)
 
 
 def build_outputs_table(root: Path) -> pa.Table:
@@ -290,7 +303,7 @@ def build_outputs_table(root: Path) -> pa.Table:
     path, journals, others = root / OUTPUTS_FILE, open_journals(root), OUTPUTS.make_empty()
     if path.exists():
         try:
-            others = read_parquet(path).select(list(OUTPUTS.columns)).cast(OUTPUTS.schema)
+            others = _read_outputs(path)
         except (KeyError, OSError, pa.ArrowException) as error:
             raise RunError(
                 f"{str(path)!r} is not a table of outputs ({' '.join(str(error).split())}): fix "
@@ -301,9 +314,9 @@ def build_outputs_table(root: Path) -> pa.Table:
         others = others.filter(pc.invert(pc.is_in(others["system"], own_systems)))
     rows = [row for journal in journals for row in journal.build_rows()]
     if (root / KEPT_FILE).exists():
-        by_key = {(row["sample_id"], row["system"]): row for row in rows}
+        by_key = {tuple(row[name] for name in OUTPUTS.key): row for row in rows}
         for row in read_kept(root).to_pylist():
-            key = row["sample_id"], row["system"]
+            key = tuple(row[name] for name in OUTPUTS.key)
             if key not in by_key or by_key[key]["outcome"] not in SETTLED:
                 by_key[key] = row
         rows, others = [*by_key.values()], OUTPUTS.make_empty()

@@ -262,7 +262,7 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
     ) -> GenerationResult:
         options, is_chat, size = self.options, self.options.mode == "chat", form["size"]
         # Clients differ in the keys they know: those that may be unknown go into `extra_body`.
-        seed = {} if self.seed is None else {"seed": self.seed}
+        seed = {} if self.seed is None else {"seed": self.find_seed(task)}
         further: dict[str, Any] = {**options.select_image_options(), **seed, **options.extra}
         arguments: dict[str, Any] = {"model": self.model}
         if is_chat:

@@ -54,7 +54,8 @@ def rewrite_request(task: Task, max_tokens: int) -> Request:
     content = quote_as_data("request", {"prompt": task.prompt, "pictures": len(task.inputs)})
     system_message = Message("system", (Text(load_instructions()),))
     turns = system_message, Message("user", (Text(content), *task.inputs))
-    return Request(PROMPT_NAME, turns, Rewritten, max_tokens, row=task.sample_id)
+    options: Any = {"repeat": task.draw, "row": task.sample_id}
+    return Request(PROMPT_NAME, turns, Rewritten, max_tokens, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,7 @@ class Rewrite:
         artist_fields |= {"status": "current", "stands_for": None}
         self._artist_config = config.model_copy(update=artist_fields)
         self._artist = make_system(self._artist_config)
-        self._prompts: dict[str, RewriteResult] = {}
+        self._prompts: dict[tuple[str, int], RewriteResult] = {}
         # An engine that asks a server can be called by several threads, a local model by one.
         is_server = isinstance(self._writer, ServerEngine)
         self._writer_lock: Any = nullcontext() if is_server else Lock()
@@ -193,7 +194,8 @@ class Rewrite:
         return self._artist.preflight()
 
     def draw(self, task: Task) -> GenerationResult:
-        writing = self._prompts.pop(task.sample_digest, None)
+        key = task.sample_digest, task.draw
+        writing = self._prompts.pop(key, None)
         if writing is None:
             with self._writer_lock:
                 writing = ask_writer(self._writer, rewrite_request(task, self._options.most_tokens))
@@ -211,11 +213,11 @@ class Rewrite:
             result = self._artist.draw(replace(task, prompt=writing.prompt, inputs=()))
         except TransientError as transient:
             # The prompt is kept for the next attempt, and its cost counted with this one.
-            self._prompts[task.sample_digest] = replace(writing, usage=Usage(), cost_usd=0.0)
+            self._prompts[key] = replace(writing, usage=Usage(), cost_usd=0.0)
             error_fields = transient.text, transient.code, transient.wait_s
             raise TransientError(*error_fields, *writing.add_costs(transient)) from None
         except (GenerationError, KeyboardInterrupt):
-            self._prompts[task.sample_digest] = writing
+            self._prompts[key] = writing
             raise
         except BaseException as error:  # as for any system, with the writer's tokens
             result = result_of_error(error)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import TextIOWrapper
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -30,12 +31,13 @@ from echo_hf.hub.manifest import READ_ERRORS
 from echo_hf.hub.run_tables import DIGEST_COLUMN, SAMPLE_COLUMN, find_left_out_reasons
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
-from echo_hf.scores.rating_table import IgnoredRating, read_outputs
+from echo_hf.scores.rating_table import DrawChoice, IgnoredRating, read_outputs
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import (
     APPLICABILITY,
     COMPARISONS,
+    DRAW,
     HUMAN,
     LABELS,
     OUTPUTS,
@@ -46,6 +48,7 @@ from echo_hf.tables import (
     is_wide,
     lengthen_rows,
     make_wide_table,
+    select_first_draws,
 )
 
 # Columns that a table cannot do without; others are filled with a default or null.
@@ -57,7 +60,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "labels": (*LABELS.key, "answer"),
 }
 EXTRA = "(too many fields)"
-DEFAULTS: Mapping[str, Any] = {"rubric": "overall", "repeat": 0}
+DEFAULTS: Mapping[str, Any] = {"rubric": "overall", "repeat": 0, DRAW: 0}
 PAGE = "https://echo-hf.github.io/echo-hf/reference/tables/ lists them"
 
 
@@ -101,7 +104,8 @@ def _cast_columns(rows: pa.Table, table: Table, path: Path | str) -> pa.Table:
             # A cast would parse numbers out of text.
             if is_other and not pa.types.is_null(actual_type):
                 raise ValueError
-            columns.append(rows[field.name].cast(field.type))
+            values = rows[field.name].cast(field.type)
+            columns.append(values.fill_null(0) if field.name == DRAW else values)
         except (pa.ArrowException, ValueError):
             raise RunError(
                 f"{str(path)!r}: column {field.name!r} is of type {str(actual_type)[:80]!r}, "
@@ -138,12 +142,16 @@ VERDICT_COLUMNS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "comparisons": ("winner", {"system_a": "output_a_sha256", "system_b": "output_b_sha256"}),
     "labels": ("answer", {"system": "output_sha256"}),
 }
-OutputsByKey = Mapping[tuple[str, str], Row]  # by sample and system
+OutputsByKey = Mapping[tuple[str, str, int], Row]  # by sample, system and draw
 
 
 @dataclass(frozen=True)
 class RunTables:
-    """The rows of a run that count; `left_out` counts the others by table and reason."""
+    """The rows of a run that count; `left_out` counts the others by table and reason.
+
+    `outputs` and `ratings` are about the first output of each system for each sample; `all_outputs`
+    and `all_ratings` about every one.
+    """
 
     tasks: Mapping[str, tuple[Task, ...]]
     outputs: pa.Table | None
@@ -154,6 +162,14 @@ class RunTables:
     left_out: Mapping[str, Mapping[Reason, int]]
     labels: pa.Table | None = None
     fits_from: ApplicabilitySource | None = None  # where `applicability` comes from
+    all_outputs: pa.Table | None = None
+    all_ratings: pa.Table | None = None
+
+    def of_draws(self, draws: DrawChoice) -> tuple[pa.Table | None, pa.Table | None]:
+        """Return the outputs and ratings that boards of these draws are made of."""
+        if draws == "first":
+            return self.outputs, self.ratings
+        return self.all_outputs, self.all_ratings
 
     def select_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
         if table is None:
@@ -174,7 +190,7 @@ def read_run(
     if human is not None:
         tables[HUMAN.name] = human
     if tables["outputs"] is not None:
-        read_outputs(tables["outputs"].select(list(REQUIRED["outputs"])))
+        read_outputs(tables["outputs"].select([*REQUIRED["outputs"], DRAW]))
     elif tables["ratings"] is None and tables["comparisons"] is None:
         raise RunError(
             f"there is nothing to score in {str(folder.root)!r}: run `echo-hf generate`, or put "
@@ -203,11 +219,16 @@ def read_run(
                     reasons[index] = _find_reason(row, image_columns, outputs, known_rubrics)
         tables[name] = kept = rows.filter(pa.array([why is None for why in reasons], pa.bool_()))
         if name == OUTPUTS.name:
-            outputs = {(row["sample_id"], row["system"]): row for row in kept.to_pylist()}
+            drawn = itemgetter(*OUTPUTS.key)
+            outputs = {drawn(row): row for row in kept.to_pylist()}
         if counts := Counter(filter(None, reasons)):
             left_out[name] = counts
     tasks = {name: tuple(task for task in all_tasks if task.split == name) for name in BENCHMARKS}
-    return RunTables(tasks, **tables, left_out=left_out, fits_from=fits_from)
+    all_draws = {f"all_{name}": tables[name] for name in (OUTPUTS.name, RATINGS.name)}
+    for name in (OUTPUTS.name, RATINGS.name):
+        if (rows := tables[name]) is not None:
+            tables[name] = select_first_draws(rows)
+    return RunTables(tasks, **tables, left_out=left_out, fits_from=fits_from, **all_draws)
 
 
 def _find_reason(
@@ -222,7 +243,7 @@ def _find_reason(
     if outputs is None:
         return None
     for system_column, column in image_columns.items():
-        output = outputs.get((row["sample_id"], row[system_column]))
+        output = outputs.get((row["sample_id"], row[system_column], row.get(DRAW, 0)))
         if output is None:
             return IgnoredRating.NO_OUTPUT
         if output["outcome"] != Outcome.OK:

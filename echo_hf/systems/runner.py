@@ -57,7 +57,7 @@ logger = logging.getLogger(__name__)
 MAX_TEXT, MAX_REMARK = 1000, 300
 MAX_FAILURES_IN_A_ROW = 10
 # Fields that an entry takes over from its task and its result.
-TASK_FIELDS = ("sample_id", "sample_digest", "split")
+TASK_FIELDS = ("sample_id", "sample_digest", "split", "draw")
 RESULT_FIELDS = ("outcome", "stage", "seed", "usage", "cost_usd")
 # Codes of failures that say nothing about the next task, however many there are in a row.
 SINGLE_TASK_CODES = frozenset({"no_file", "no_input", "several_files"})
@@ -137,6 +137,11 @@ def find_plain_code(entry: JournalEntry) -> str:
     return code if PLAIN_CODE.fullmatch(code) else str(entry.stage)
 
 
+def list_draws(tasks: Sequence[Task], outputs: int) -> tuple[Task, ...]:
+    """List tasks with that many draws of each: all that are first, then all that are second."""
+    return tuple(replace(task, draw=draw) for draw in range(outputs) for task in tasks)
+
+
 def is_settled(task: Task, entry: JournalEntry, images: ImageStore) -> bool:
     """Return whether an output is final for its task, whatever the settings."""
     if entry.outcome not in SETTLED or entry.sample_digest != task.sample_digest:
@@ -177,11 +182,13 @@ class SystemRun:
         main: SystemRun | None = None,
         part: str = "",
         kept: pa.Table | None = None,
+        outputs: int = 1,
     ) -> None:
         """Plan a system's work; in a part of a run its outputs of `main` and kept ones count."""
         self.config, self.system, self.images = config, system, folder.images
+        tasks = list_draws(tasks, outputs)
         self.journal = Journal(folder.root, config.name)
-        self.main, self.part, self._tasks = main, part, tasks
+        self.main, self.part, self.tasks = main, part, tasks
         self._kept = () if kept is None else tuple(self._restore(kept))
         self.concurrency = config.limits.concurrency or system.concurrency
         self.plan = self._plan_tasks(tasks, hash_signature(system.signature()), retry=retry)
@@ -199,16 +206,16 @@ class SystemRun:
     ) -> GenerationPlan:
         """Plan the tasks that are left; those that failed before come last."""
         config, entries = self.config, {**self.journal.entries}
-        entries |= {entry.sample_id: entry for entry in self._kept}
+        entries |= {entry.output_key: entry for entry in self._kept}
         todo, failed, stale = list[Task](), list[Task](), 0
-        shared = set[tuple[str, str]]()
+        shared = set[tuple[tuple[str, int], str]]()
         if self.main is not None:
-            shared = {(task.sample_id, task.sample_digest) for task in self.main._tasks}
+            shared = {(task.output_key, task.sample_digest) for task in self.main.tasks}
         for task in tasks:
-            if (task.sample_id, task.sample_digest) in shared:
+            if (task.output_key, task.sample_digest) in shared:
                 continue
             # A result under other settings or of another digest is stale, and drawn again.
-            has_failed, entry = False, entries.get(task.sample_id)
+            has_failed, entry = False, entries.get(task.output_key)
             if entry is not None:
                 is_same = entry.signature == signature
                 is_done = is_same and is_settled(task, entry, self.images)
@@ -236,27 +243,27 @@ class SystemRun:
         """Yield kept outputs under the present settings that the journal has none of."""
         signature = hash_signature(self.system.signature())
         for entry in restore_entries(kept, self.config.name, signature, self.images):
-            known = self.journal.entries.get(entry.sample_id)
+            known = self.journal.entries.get(entry.output_key)
             if known is None or known.signature != signature:
                 yield entry
 
     def _list_copies(self) -> list[JournalEntry]:
         """List what a part takes over: kept outputs, and those of the same samples in the run."""
-        copies = {entry.sample_id: entry for entry in self._kept}
+        copies = {entry.output_key: entry for entry in self._kept}
         if self.main is None:
             return [*copies.values()]
         drawn, images = self.main.journal, self.images
-        for task in self._tasks:
-            entry = drawn.entries.get(task.sample_id)
+        for task in self.tasks:
+            entry = drawn.entries.get(task.output_key)
             if entry is None or entry.signature != drawn.current:
                 continue
-            own = copies.get(task.sample_id) or self.journal.entries.get(task.sample_id)
+            own = copies.get(task.output_key) or self.journal.entries.get(task.output_key)
             if own is not None and own.signature == entry.signature:
                 is_better = own.outcome in UNUSABLE and entry.outcome not in UNUSABLE
                 if is_settled(task, own, images) and not is_better:
                     continue
             if is_settled(task, entry, images):
-                copies[task.sample_id] = entry
+                copies[task.output_key] = entry
         return [*copies.values()]
 
     def _estimate(self, tasks: Sequence[Task], entries: Sequence[JournalEntry]) -> ExpectedCost:
@@ -409,7 +416,7 @@ class SystemRun:
             Outcome.RETIRED, stage=OutcomeStage.PREFLIGHT, code=retired.code, text=retired.text
         )
         for task in tasks:
-            entry = self.journal.entries.get(task.sample_id)
+            entry = self.journal.entries.get(task.output_key)
             if entry is None or not is_settled(task, entry, self.images):
                 entry = self._record_result(task, result, 0, 0.0)
             self._report_entry(entry)

@@ -118,13 +118,30 @@ def tasks(count: int) -> tuple[Task, ...]:
 def pairs_drawn(share: float, seed: int = 0) -> set[tuple[str, str, str]]:
     systems = ("ash", "birch", "cedar", "dogwood")
     every = {
-        task.sample_id: [{"system": name, "image": name} for name in systems] for task in tasks(300)
+        task.sample_id: [{"system": name, "draw": 0, "image": name} for name in systems]
+        for task in tasks(300)
     }
     judge = JudgeConfig(**judge_of(pairwise={"share": share, "seed": seed}))
     rows = build_pairs(judge, OutputsToRate(every, tasks(300), {}))
     keys = list(zip(rows["sample_id"], rows["system_a"], rows["system_b"], strict=True))
     assert sorted(keys) == sorted(2 * sorted(set(keys)))
     return set(keys)
+
+
+def test_a_pair_is_of_two_systems_and_of_equal_draws() -> None:
+    drawn = {"ash": 3, "birch": 2}
+    rows = [
+        {"system": name, "draw": draw, "image": f"{name}{draw}"}
+        for name, count in drawn.items()
+        for draw in range(count)
+    ]
+    judge = JudgeConfig(**judge_of(pairwise={"share": 1}))
+    pairs = build_pairs(judge, OutputsToRate({"s0": rows}, tasks(1), {})).to_list()
+    found = {(row["draw"], row["output_a"], row["output_b"], row["order"]) for row in pairs}
+    assert found == {
+        (draw, f"ash{draw}", f"birch{draw}", order) for draw in (0, 1) for order in ("ab", "ba")
+    }
+    assert len(pairs) == 4
 
 
 def test_the_share_is_drawn_by_the_digest_of_seed_sample_and_pair() -> None:

@@ -418,7 +418,7 @@ def test_of_several_draws_for_a_sample_the_first_is_kept(tmp_path: Path) -> None
         for row in rows
         for draw in ((1, 0, 2) if row["sample_id"] != rows[0]["sample_id"] else (3, None))
     ]
-    schema = pq.read_schema(file).remove_metadata().append(pa.field("draw", pa.int64()))
+    schema = pq.read_schema(file).remove_metadata()
     write_cells(past, pa.Table.from_pylist(several, schema))
     run = carrying(tmp_path, samples=50)
     run.prepare()

@@ -155,7 +155,7 @@ def run(
     one = SystemRun(config, system, RunFolder(root), tasks)
     one.run(None, None, watch or NullProgress())
     assert one.stopped is None
-    return asked, dict(Journal(root, config.name).entries)
+    return asked, {name: entry for (name, _), entry in Journal(root, config.name).entries.items()}
 
 
 def test_every_task_gets_its_own_image_whatever_the_order(kind: Kind, tmp_path: Path) -> None:
@@ -186,6 +186,26 @@ def test_a_seed_is_told_and_decides_the_image(kind: Kind, tmp_path: Path) -> Non
         assert drawn[0].image != drawn[1].image
 
 
+def test_another_draw_has_the_next_seed_and_its_own_image(kind: Kind, tmp_path: Path) -> None:
+    """Its signature is that of the first, and its seed that of a config with the next number."""
+    (task, *_), config = tasks_in(tmp_path), kind.config(7)
+    if kind.adapter == "files":
+        folder = Path(kind.parameters["folder"]) / "text_to_image" / "tiny"
+        (folder / "s0.1.png").write_bytes(png("another"))
+    work = SystemRun(config, make_system(config), RunFolder(tmp_path / "two"), [task], outputs=2)
+    work.run(None, None, NullProgress())
+    entries = Journal(tmp_path / "two", config.name).entries
+    first, second = entries["s0", 0], entries["s0", 1]
+    assert (first.outcome, second.outcome) == (Outcome.OK, Outcome.OK)
+    assert first.signature == second.signature
+    assert first.image != second.image
+    if kind.adapter != "files":
+        assert (first.seed, second.seed) == (7, 8)
+        assert second.image == run(tmp_path / "next", kind.config(8), [task])[1]["s0"].image
+    again = SystemRun(config, make_system(config), RunFolder(tmp_path / "two"), [task], outputs=2)
+    assert again.plan.todo == ()
+
+
 def test_a_failure_is_typed_and_alone_is_asked_again(kind: Kind, tmp_path: Path) -> None:
     config, tasks = kind.config(0), tasks_in(tmp_path)
     *good, bad = (task.sample_id for task in tasks)
@@ -212,7 +232,7 @@ def test_a_stopped_run_loses_nothing_and_asks_nothing_twice(kind: Kind, tmp_path
     config, (*tasks, _) = kind.config(0), tasks_in(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, config, tasks, Interrupting())
-    before = dict(Journal(tmp_path, config.name).entries)
+    before = {name: one for (name, _), one in Journal(tmp_path, config.name).entries.items()}
     assert len(before) >= 2
     asked, found = run(tmp_path, config, tasks)
     assert sorted(asked) == sorted({task.sample_id for task in tasks} - before.keys())

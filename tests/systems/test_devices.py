@@ -188,7 +188,7 @@ def test_two_processes_draw_what_one_draws_and_a_killed_one_loses_nothing(
         timed = {"at", "latency_s"}
         return {
             name: {key: value for key, value in asdict(one).items() if key not in timed}
-            for name, one in Journal(root, given.name).entries.items()
+            for (name, _), one in Journal(root, given.name).entries.items()
         }
 
     one = drawn("one", None, NullProgress())

@@ -47,6 +47,7 @@ ENTRIES = st.builds(
     image=st.none() | st.just(sha(b"x")),
     stage=st.none() | st.sampled_from(OutcomeStage),
     text=st.none() | WORDS,
+    draw=st.integers(0, 2),
     seed=st.none() | st.integers(0, 2**31),
     usage=st.none() | st.builds(Usage, st.integers(0, 9), st.integers(0, 9)),
     cost_usd=st.none() | st.floats(0, 9),
@@ -68,19 +69,19 @@ STEPS = st.lists(
 @given(STEPS)
 def test_it_reads_back_as_a_mapping_would(steps: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        root, model = Path(folder), dict[str, JournalEntry]()
+        root, model = Path(folder), dict[tuple[str, int], JournalEntry]()
         journal = Journal(root, "mine")
         for step in steps:
             if isinstance(step, JournalEntry):
                 journal.add(step)
-                model[step.sample_id] = step
+                model[step.sample_id, step.draw] = step
             elif isinstance(step, bytes):
                 journal.path.parent.mkdir(exist_ok=True)
                 with journal.path.open("ab") as file:
                     file.write(step)
             elif isinstance(step, frozenset):
                 drop_samples(root, step)
-                model = {name: one for name, one in model.items() if name not in step}
+                model = {key: one for key, one in model.items() if key[0] not in step}
                 journal = Journal(root, "mine")
             else:
                 journal = Journal(root, "mine")
@@ -107,7 +108,7 @@ def test_what_could_not_be_read_back_is_not_written(tmp_path: Path, wrong: dict[
     journal.add(entry(0))
     said = said_by(RunError, journal.add, entry(1, **wrong))
     assert "the output of 's1' cannot be written down" in said
-    assert Journal(tmp_path, "mine").entries.keys() == journal.entries.keys() == {"s0"}
+    assert Journal(tmp_path, "mine").entries.keys() == journal.entries.keys() == {("s0", 0)}
 
 
 WHOLE = {"sample_id": "a", "sample_digest": "d", "split": "t", "signature": "s", "outcome": "ok"}
@@ -156,9 +157,22 @@ def test_a_dropped_sample_is_in_no_byte(tmp_path: Path) -> None:
     drop_samples(tmp_path, {"s7"})
     held = journal.path.read_bytes()
     assert (b"s7" in held, b"zimt" in held) == (False, False)
-    assert set(Journal(tmp_path, "with").entries) == {"s1"}
+    assert set(Journal(tmp_path, "with").entries) == {("s1", 0)}
     assert Journal(tmp_path, "with").sign({"model": "m"}) == hash_signature({"model": "m"})
     assert Journal(tmp_path, "without").path.stat().st_mtime_ns == before
+
+
+def test_the_first_draw_of_a_sample_reads_as_it_did_before_there_were_several(
+    tmp_path: Path,
+) -> None:
+    journal = Journal(tmp_path, "mine")
+    journal.add(entry(0))
+    journal.add(entry(0, draw=1))
+    first, second = map(json.loads, (tmp_path / FILE).read_bytes().splitlines())
+    assert ("draw" in first, second["draw"]) == (False, 1)
+    assert [*Journal(tmp_path, "mine").entries] == [("s0", 0), ("s0", 1)]
+    drop_samples(tmp_path, {"s0"})
+    assert Journal(tmp_path, "mine").entries == {}
 
 
 def test_two_at_work_on_one_system_are_one_line(tmp_path: Path) -> None:
@@ -210,6 +224,7 @@ def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
         **alike,
         "sample_id": "s0",
         "system": "mine",
+        "draw": 0,
         "sample_digest": sha(b"fox0"),
         "image": None,
         "outcome": "refused",

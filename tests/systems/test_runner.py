@@ -59,7 +59,7 @@ def run(
 
 
 def kept(root: Path) -> dict[str, JournalEntry]:
-    return dict(Journal(root, "mine").entries)
+    return {name: entry for (name, _), entry in Journal(root, "mine").entries.items()}
 
 
 def only(root: Path, act: Callable[[Task], GenerationResult], **config: Any) -> JournalEntry:
