@@ -203,14 +203,24 @@ def _format_end(planned: PlannedQuery) -> str:
 def _format_counts(queries: Sequence[PlannedQuery]) -> tuple[str, ...]:
     posts = [query.posts for query in queries if query.posts is not None]
     costs = [query.usd for query in queries if query.usd is not None]
+    most = [query.most_usd for query in queries if query.most_usd is not None]
     is_known, requests = len(posts) == len(queries), sum(query.requests for query in queries)
     return (
         f"{len(queries):,}",
         f"{sum(query.done for query in queries):,}",
         f"{sum(posts):,}" if is_known else NOTHING,
         f"{requests:,}" if is_known else f"≥ {requests:,}",
-        f"${sum(costs, 0.0):,.2f}" if len(costs) == len(queries) else NOTHING,
+        format_amounts(sum(costs), sum(most)) if len(costs) == len(queries) else NOTHING,
     )
+
+
+def format_amounts(least: float, most: float) -> str:
+    """Format an amount of dollars, or two ends of what it may be.
+
+    >>> format_amounts(5, 15), format_amounts(0, 0)
+    ('$5.00 to $15.00', '$0.00')
+    """
+    return " to ".join(dict.fromkeys(f"${usd:,.2f}" for usd in (least, most)))
 
 
 def _format_plan(queries: Sequence[PlannedQuery], search: Search) -> Iterator[str]:
@@ -225,6 +235,12 @@ def _format_plan(queries: Sequence[PlannedQuery], search: Search) -> Iterator[st
     budget, expand = search.budget, search.expand
     limits = [f"{budget.posts:,} posts"] if budget.posts is not None else []
     limits += [f"${budget.usd:,.2f}"] if budget.usd is not None else []
+    for tariff in {query.tariff for query in queries}:  # that of the platform
+        counted = budget.posts or 1000
+        if (cost := tariff.compute_cost(counted)) and cost[0]:
+            most = tariff.most_posts_a_month
+            limit = f"; {most:,} posts a month are the most" if most else ""
+            yield f"{counted:,} posts cost {format_amounts(*cost)}{limit}"
     if limits:
         yield f"asking ends at {' or '.join(limits)}, replies included"
     elif any(query.usd != 0 for query in queries):
