@@ -263,8 +263,11 @@ def _plan_stage(
     if calls:
         likely_calls = replace(
             likely_calls,
-            usd=likely_calls.usd and likely_calls.usd.expand(SHARE_FACTOR),
-            seconds=likely_calls.seconds and likely_calls.seconds.expand(SHARE_FACTOR),
+            **{
+                name: amount.expand(SHARE_FACTOR)
+                for name in ("usd", "seconds", "plain_usd", "batch_usd")
+                if (amount := getattr(likely_calls, name)) is not None
+            },
             basis="; ".join(filter(None, (SHARE_BASIS, likely_calls.basis))),
         )
     return PlannedStage(name, calls, 0, False, likely_calls)

@@ -24,7 +24,15 @@ from echo_hf._infra.text import (
 )
 from echo_hf._infra.text import format_table as markdown_table
 from echo_hf.engines.base import Failed
-from echo_hf.engines.planner import UNKNOWN, ExpectedCost, Range, format_dollars, format_seconds
+from echo_hf.engines.planner import (
+    UNKNOWN,
+    ZERO,
+    ExpectedCost,
+    Range,
+    add_expected,
+    format_dollars,
+    format_seconds,
+)
 from echo_hf.errors import describe_install
 from echo_hf.judging.audit import AuditResult, NotAudited
 from echo_hf.judging.board import judge_names
@@ -149,12 +157,31 @@ def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
 def _estimate(work: Any) -> tuple[str, str]:
     expected: ExpectedCost = work.expected
     usd = NOTHING if expected.cost_usd == 0 else format_dollars(expected.usd)
+    if expected.is_batched:
+        return usd, _describe_wait(expected.batch_hours)
     if expected.seconds is not None and expected.seconds.likely < MIN_SECONDS:
         return usd, NOTHING
     return (
         usd,
         f"{format_seconds(expected.seconds)}{' GPU' if expected.gpu and expected.seconds else ''}",
     )
+
+
+def _describe_wait(hours: float | None) -> str:
+    return f"up to {hours:g} h a batch" if hours else "unknown, in batches"
+
+
+def _show_other_way(console: Console, expected: Sequence[ExpectedCost]) -> None:
+    """Show the price of the way that the config does not take, where one is known."""
+    total = ExpectedCost(ZERO, ZERO)
+    for cost in expected:
+        total = add_expected(total, cost) if cost.usd else total
+    if total.usd is None or total.batch_usd is None or total.usd.likely < MIN_DOLLARS:
+        return
+    hint = "the same one by one" if total.is_batched else "the same with `batch: true`"
+    other = total.plain_usd if total.is_batched else total.batch_usd
+    wait = "" if total.is_batched else f", {_describe_wait(total.batch_hours)}"
+    say(console, f"{hint}: about {format_dollars(other)}{wait}")
 
 
 def show_expected(console: Console, estimates: Sequence[tuple[str, ExpectedCost]]) -> None:
@@ -177,6 +204,7 @@ def show_expected(console: Console, estimates: Sequence[tuple[str, ExpectedCost]
     ]
     if parts:
         say(console, f"in all {'; '.join(parts)}")
+    _show_other_way(console, [estimate for _, estimate in estimates])
     if unpriced:
         say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICE_HINT}")
     priced = [(name, estimate) for name, estimate in estimates if estimate.usd or estimate.seconds]
