@@ -237,10 +237,10 @@ def _format_plan(queries: Sequence[PlannedQuery], search: Search) -> Iterator[st
     limits += [f"${budget.usd:,.2f}"] if budget.usd is not None else []
     for tariff in {query.tariff for query in queries}:  # that of the platform
         counted = budget.posts or 1000
-        if (cost := tariff.compute_cost(counted)) and cost[0]:
-            most = tariff.most_posts_a_month
-            limit = f"; {most:,} posts a month are the most" if most else ""
-            yield f"{counted:,} posts cost {format_amounts(*cost)}{limit}"
+        if (amounts := tariff.compute_cost(counted)) and amounts[0]:
+            cap = tariff.most_posts_a_month
+            limit = f"; {cap:,} posts a month are the most" if cap else ""
+            yield f"{counted:,} posts cost {format_amounts(*amounts)}{limit}"
     if limits:
         yield f"asking ends at {' or '.join(limits)}, replies included"
     elif any(query.usd != 0 for query in queries):

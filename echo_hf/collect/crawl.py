@@ -69,7 +69,7 @@ class PlannedQuery:
     posts: int | None
     requests: int
     usd: float | None
-    tariff: Tariff = Tariff()
+    tariff: Tariff = field(default_factory=Tariff)
 
     @property
     def most_usd(self) -> float | None:

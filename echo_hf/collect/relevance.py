@@ -113,7 +113,7 @@ class Relevance(ModelStage):
     def describe(self) -> dict[str, Any]:
         """Return what decides the result; of several posts in one request, how they are asked."""
         description = super().describe()
-        if (packing := self._packing) is None:
+        if (packing := self.make_packing(self.posts_per_request)) is None:
             del description["parameters"]["posts_per_request"]
             return description
         packed = {"prompt": self._packed_prompt.text, "schema": packing.answer.model_json_schema()}
@@ -123,16 +123,17 @@ class Relevance(ModelStage):
     def _packed_prompt(self) -> Prompt:
         return load_prompt("relevance_packed", self.target)
 
-    @property
-    def _packing(self) -> Packing | None:
-        if self.posts_per_request == 1:
+    def make_packing(self, size: int) -> Packing | None:
+        """Return how so many posts are asked about in one request; null for one post."""
+        if size == 1:
             return None
         system = Message("system", (Text(self._packed_prompt.text),))
-        return Packing(self.posts_per_request, system, PackedRelevanceAnswer, QUOTED_FIELDS)
+        return Packing(size, system, PackedRelevanceAnswer, QUOTED_FIELDS)
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
         """Return one request for each post with text or described images that is to be scored."""
-        system, packing = Message("system", (Text(self.prompt.text),)), self._packing
+        packing = self.make_packing(self.posts_per_request)
+        system = Message("system", (Text(self.prompt.text),))
         target = self.target.model_dump(mode="json")
         readable = pc.or_(
             pc.greater(pc.utf8_length(table["text"]).fill_null(0), 0),

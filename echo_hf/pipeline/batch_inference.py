@@ -8,6 +8,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from echo_hf.engines.base import (
     Engine,
     Failed,
     Message,
+    Packing,
     Request,
     Text,
     Usage,
@@ -209,9 +211,33 @@ def plan_requests(
 
     Of several plans with one set of `handled` requests each request is counted in the first.
     """
+    return _plan(stage, dataset, engine, store, [lambda request: request], again, handled)[0]
+
+
+def plan_packings(
+    stage: ModelStage,
+    dataset: Dataset,
+    engine: Engine,
+    store: Store,
+    packings: Sequence[Packing | None],
+) -> list[RequestPlan]:
+    """Count what is left to ask for each packing that the same requests could have."""
+    ways = [partial(replace, packing=packing) for packing in packings]
+    return _plan(stage, dataset, engine, store, ways)
+
+
+def _plan(
+    stage: ModelStage,
+    dataset: Dataset,
+    engine: Engine,
+    store: Store,
+    ways: Sequence[Callable[[Request], Request]],
+    again: bool = False,
+    handled: set[bytes] | None = None,
+) -> list[RequestPlan]:
     price = getattr(engine, "usd_per_million_prompt_tokens", None)
-    planned, signature = RequestPlan(usd_per_million_prompt_tokens=price), engine.signature()
-    handled = set() if handled is None else handled
+    plans = [RequestPlan(usd_per_million_prompt_tokens=price) for _ in ways]
+    signature, handled = engine.signature(), set() if handled is None else handled
     for requests in iterate_segments(stage.answered_by(as_source(engine, store)), dataset):
         keys = compute_request_keys(signature, requests)
         fresh = {k: r for r, k in zip(requests, keys, strict=True) if k not in handled}
@@ -220,9 +246,12 @@ def plan_requests(
         if engine.stored:
             settled = find_settled(store, signature, fresh, stage.unusable if again else None)
             new = [request for key, request in fresh.items() if key not in settled]
-        packed = [pack_requests(group) for group in group_by_packing(new, lambda request: request)]
-        planned = extend_plan(planned, packed, len(fresh) - len(new), len(requests) - len(fresh))
-    return planned
+        counts = len(fresh) - len(new), len(requests) - len(fresh)
+        for position, way in enumerate(ways):
+            groups = group_by_packing(map(way, new), lambda request: request)
+            sent = list(map(pack_requests, groups))
+            plans[position] = extend_plan(plans[position], sent, *counts)
+    return plans
 
 
 def find_settled(
