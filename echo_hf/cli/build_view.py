@@ -561,11 +561,21 @@ def _format_footer(result: CheckResult) -> Iterator[str]:
             why = "people say too little of them, or two things"
             yield f"{check.stage}: {skipped} left out: {why}."
     yield from (f"{note}." for note in result.notes)
-    spent = [
-        stage.fill.stage_cost_usd
-        for stage in result.stages
-        if stage.fill.stage_cost_usd is not None
-    ]
+    costs = [stage.fill.stage_cost_usd for stage in result.stages]
+    if (packing := result.packing) and packing.posts:
+        counts = (packing.right, packing.right_alone)
+        right, alone = (format_share(count / packing.posts) for count in counts)
+        low, high = f"{packing.low:+.1f}", f"{packing.high:+.1f}"
+        yield (
+            f"relevance, {packing.posts_per_request} posts a request: {right} % of "
+            f"{packing.posts:,} scores are right, one by one {alone} %: "
+            f"{packing.points:+.1f} points ({low} to {high})."
+        )
+        if all(packing.prompt_tokens):
+            tokens = " against ".join(f"{tokens:,}" for tokens in packing.prompt_tokens)
+            yield f"Their prompt tokens: {tokens}."
+        costs.append(packing.cost_usd[1])
+    spent = [cost for cost in costs if cost is not None]
     if spent:
         yield f"These answers cost ${sum(spent):.2f}."
 
@@ -635,7 +645,8 @@ def check_as_json(result: CheckResult) -> dict[str, Any]:
     from echo_hf.hub.manifest import get_version
 
     payload = {"toolkit": get_version(), **vars(result), "stages": stages}
-    return {**payload, "notes": list(result.notes)}
+    packing = result.packing and dataclasses.asdict(result.packing)
+    return {**payload, "notes": list(result.notes), "packing": packing}
 
 
 def show_open(console: Console, reviews: OpenReviews, config: str) -> None:
