@@ -28,7 +28,7 @@ from echo_hf.metrics import registered
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = Path(echo_hf.evaluate_module()).parent
-OF_RATINGS = {"win_rate", "human_corrected", "ruler", "text_rendering"}
+OF_RATINGS = {"win_rate", "human_corrected", "reliability", "ruler", "text_rendering"}
 RATING = {
     **{name: Value("string") for name in ("sample_id", "system", "judge")},
     "rating": Value("float64"),
