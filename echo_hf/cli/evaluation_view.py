@@ -149,9 +149,30 @@ def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
         todo = (
             f"{'' if stage.counted else 'about '}{stage.todo:,}" if stage.todo is not None else "?"
         )
-        rows.append((Text(stage.stage, "bold"), todo, f"{stage.stored:,}", *_estimate(stage)))
-    console.print(make_table("stage", "to ask", "stored", *ESTIMATES, rows=rows))
-    show_expected(console, [(stage.stage, stage.expected) for stage in plan])
+        counts = (stage.stored, stage.prompt_tokens, stage.answer_tokens)
+        figures = ("?" if count is None else f"{count:,}" for count in counts)
+        rows.append((Text(stage.stage, "bold"), todo, *figures, *_estimate(stage)))
+    heads = ("stage", "to ask", "stored", "prompt tokens", "answer tokens", *ESTIMATES)
+    console.print(make_table(*heads, rows=rows))
+    show_expected(console, [(stage.stage, stage.expected) for stage in plan], other_way=False)
+    _show_stage_ways(console, plan)
+
+
+def _show_stage_ways(console: Console, plan: Sequence[PlannedStage]) -> None:
+    """Show on one line what all stages cost in each way that they could be asked."""
+    size = max(stage.posts_per_request for stage in plan)
+    hours = max((stage.expected.batch_hours or 0 for stage in plan), default=0)
+    wait = f" ({_describe_wait(hours)})" if hours else ""
+    words = {
+        "plain": "one by one",
+        "packed": f"{size} posts a request",
+        "batched": f"in batches{wait}",
+        "both": "both",
+    }
+    totals = {way: Range.total(filter(None, (s.ways.get(way) for s in plan))) for way in words}
+    if totals["plain"].likely >= MIN_DOLLARS:
+        amounts = (f"${usd.likely:,.2f} {words[way]}" for way, usd in totals.items())
+        say(console, f"by way of asking: {', '.join(amounts)}")
 
 
 def _estimate(work: Any) -> tuple[str, str]:
@@ -184,7 +205,9 @@ def _show_other_way(console: Console, expected: Sequence[ExpectedCost]) -> None:
     say(console, f"{hint}: about {format_dollars(other)}{wait}")
 
 
-def show_expected(console: Console, estimates: Sequence[tuple[str, ExpectedCost]]) -> None:
+def show_expected(
+    console: Console, estimates: Sequence[tuple[str, ExpectedCost]], *, other_way: bool = True
+) -> None:
     """Show the price and time of all work together, and where the estimates come from."""
     unpriced = dict.fromkeys(name for name, estimate in estimates if estimate.usd is None)
     is_untimed = any(estimate.seconds is None for _, estimate in estimates)
@@ -204,7 +227,8 @@ def show_expected(console: Console, estimates: Sequence[tuple[str, ExpectedCost]
     ]
     if parts:
         say(console, f"in all {'; '.join(parts)}")
-    _show_other_way(console, [estimate for _, estimate in estimates])
+    if other_way:
+        _show_other_way(console, [estimate for _, estimate in estimates])
     if unpriced:
         say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICE_HINT}")
     priced = [(name, estimate) for name, estimate in estimates if estimate.usd or estimate.seconds]

@@ -42,6 +42,9 @@ class RequestPlan:
     prompt_tokens: int = 0
     images: int = 0
     usd_per_million_prompt_tokens: float | None = None
+    # Of answers whose length is known: how many there are in all calls, and their tokens.
+    answers: int = 0
+    answer_tokens: int | None = None
 
     @property
     def calls(self) -> int:
@@ -225,6 +228,7 @@ class PriceListRow(Section):
 class CallPrices(PriceListRow):
     image_tokens: Range
     answer_tokens: Range
+    thought_tokens: Range = ZERO
 
 
 class ImagePrices(PriceListRow):
@@ -248,6 +252,7 @@ def read_image_prices() -> tuple[ImagePrices, ...]:
 
 # Tokens of an image and of an answer with reasons, of a model that is not in the list.
 UNLISTED_TOKENS = Range(255, TOKENS_PER_IMAGE, 2600), Range(150, 400, 1500)
+UNLISTED_THOUGHTS = Range(0, 0, 1000)
 
 
 def find_prices(engine: Engine) -> tuple[float | None, float | None]:
@@ -265,11 +270,16 @@ def estimate_calls(engine: Engine, plan: RequestPlan) -> ExpectedCost:
     image, answer = (row.image_tokens, row.answer_tokens) if row else UNLISTED_TOKENS
     text = Range(*TEXT_FACTORS).scale(plan.prompt_tokens - TOKENS_PER_IMAGE * plan.images)
     prompt_tokens = Range.total([text, image.scale(plan.images)])
+    answer_tokens = answer.scale(plan.calls)
+    if plan.answer_tokens is not None:
+        # Whether a model thinks less about several posts at a time is not known.
+        thoughts = (row.thought_tokens if row else UNLISTED_THOUGHTS).scale(plan.answers)
+        answer_tokens = Range.total([Range(*TEXT_FACTORS).scale(plan.answer_tokens), thoughts])
 
     def estimate(prompt: float | None, completion: float | None) -> Range | None:
         if prompt is None or completion is None:
             return None
-        tokens = prompt_tokens.scale(prompt), answer.scale(plan.calls).scale(completion)
+        tokens = prompt_tokens.scale(prompt), answer_tokens.scale(completion)
         return Range.total(tokens).scale(1 / MILLION)
 
     plain, batch = getattr(engine, "plain_price", None), getattr(engine, "batch_price", None)

@@ -117,6 +117,23 @@ def find_batch_price(server: str) -> BatchPrice | None:
     return next((row for row in rows if f".{server}".endswith(f".{row.server}")), None)
 
 
+class PlatformPrice(Section):
+    """What a platform charges for reading, in US dollars, and how much may be read."""
+
+    usd_per_post: Dollars
+    usd_per_author: Dollars
+    usd_per_estimate: Dollars
+    most_posts_a_month: int
+    as_of: datetime.date
+    basis: str
+    sources: tuple[str, ...] = Field(min_length=1)
+
+
+@cache
+def read_platform_price(platform: str) -> PlatformPrice:
+    return PlatformPrice.model_validate(read_price_list()["platforms"][platform])
+
+
 def find_price(options: ServerOptions) -> TokenPrice | None:
     prompt, cached = options.usd_per_million_prompt_tokens, options.usd_per_million_cached_tokens
     completion = options.usd_per_million_completion_tokens
