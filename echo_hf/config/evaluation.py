@@ -12,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    FiniteFloat,
     PrivateAttr,
     RootModel,
     SerializeAsAny,
@@ -445,6 +446,30 @@ class CarriedRelease(Section):
     seed: Annotated[StrictInt, Field(ge=0)] = 0
 
 
+class SuccessOptions(Section):
+    """The rule by which outputs succeed, where a sample has several.
+
+    Attributes:
+        rule: `rating`, at least the threshold by most judges; `checks`, all kept checks passed; or
+            the bounds of metrics, such as `color_shift: 5`, on the side that is better.
+        threshold: The rating from which on an output succeeds.
+    """
+
+    rule: Literal["rating", "checks"] | dict[str, FiniteFloat] = "rating"
+    threshold: FiniteFloat = 7.0
+
+    @field_validator("rule")
+    @classmethod
+    def _check_metrics(cls, rule: Any) -> Any:
+        names = METRICS.list_names()
+        if rule == {}:
+            raise ValueError("expected a metric and its bound, such as color_shift: 5")
+        for name in () if isinstance(rule, str) else rule:
+            if name not in names:
+                raise ValueError(unknown("metric", name, names))
+        return rule
+
+
 class EvaluationBase(Section):
     """The part of a config that evaluates systems on a benchmark.
 
@@ -466,6 +491,7 @@ class EvaluationBase(Section):
             `ORGANISATION/NAME@TAG` on the Hub, with the same samples and judges; null for none.
         outputs: How many outputs each system draws of a sample, with seeds that follow each other.
         draws: What boards show: the `first` output of each sample, or `all`, by the mean rating.
+        success: What of several outputs is a success, so that one has a price.
         carry: Older releases, samples of which are carried along: new systems draw them as well,
             and today's judges rate old and new outputs side by side, so that systems of several
             releases compare. They stand in no board, split or difference.
@@ -486,6 +512,7 @@ class EvaluationBase(Section):
     anchors: Words | None = None
     outputs: OutputCount = 1
     draws: Literal["first", "all"] = "first"
+    success: SuccessOptions = SuccessOptions()
     carry: tuple[CarriedRelease, ...] = ()
     runner: RunnerOptions = RunnerOptions()
     plugins: Modules = ()

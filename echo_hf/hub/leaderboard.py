@@ -42,6 +42,7 @@ from echo_hf.metrics import registered
 from echo_hf.metrics.base import ARROWS
 from echo_hf.scores import samples_needed, tiers
 from echo_hf.scores.rating_table import RUBRIC, DrawChoice
+from echo_hf.scores.reliability import PASS_AT, PER_SUCCESS, SUCCESS, describe_success
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC, BoardRow, rank_rows
 from echo_hf.tables import CARRIED_RATINGS
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 NO_RESULTS = "this release holds no results: score a run, build it again and publish it"
 COLUMNS = ["id", "sample_digest", "post_urls"]
 RATES = re.compile(rf"{FAILURE_RATE}_(.+@\d+)")  # as plug-ins cannot name a metric
+PASSED = re.compile(PASS_AT.format(r"(\d{1,3})"))
+AMOUNTS = ("tries", "dollars")  # of a success, as a board shows them
 BY_LABELS = ("prediction_powered", "exact")
 FigureRow = Mapping[str, Any]
 SampleVersions = frozenset[tuple[str, str | None]]
@@ -437,6 +440,9 @@ def build_board(
             rows.pop(match[1], None)  # its share of yes stands beside the rate
     checks.sort(key=lambda column: -column.complaint_threads)
     shown = checks[:MAX_CHECKS]
+    succeeded = rows.get(SUCCESS, [])
+    rule = describe_success(succeeded[0]["definition"]) if succeeded else ""
+    tries, tried = _pop_tries(rows)
     return {
         "release": release,
         "split": split,
@@ -448,6 +454,9 @@ def build_board(
         "about": release.problem or about,
         "unrated": find_unrated(releases, release, split),
         "decay": count_gone_samples(releases, release),
+        "tries": tries,
+        "tried": tried,
+        "rule": rule,
         "checks": shown,
         "other_checks": len(checks) - len(shown),
         "checked": sorted(
@@ -462,6 +471,27 @@ def build_board(
             for line in rank_rows(map(_make_line, strengths.values()), ())
         ],
     }
+
+
+def _pop_tries(
+    rows: dict[str, list[FigureRow]],
+) -> tuple[dict[str, dict[str, BoardRow]], tuple[BoardRow, ...]]:
+    """Take what several outputs of a sample tell out of figures: columns, and systems in order."""
+    numbers = [int(number[1]) for metric in rows if (number := PASSED.fullmatch(metric))]
+    largest = max(numbers, default=0)
+    heads = {SUCCESS: "succeed", PASS_AT.format(largest): f"in {largest}"}
+    heads |= {PER_SUCCESS[figure]: figure for figure in AMOUNTS}
+    columns = {
+        head: {line.system: line for line in map(_make_line, rows[metric])}
+        for metric, head in heads.items()
+        if metric in rows
+    }
+    if SUCCESS not in rows:
+        return {}, ()
+    for metric in [*rows]:
+        if metric in (SUCCESS, *PER_SUCCESS.values()) or PASSED.fullmatch(metric):
+            del rows[metric]
+    return columns, rank_rows(columns["succeed"].values())
 
 
 def build_through_time(releases: Sequence[ScoredRelease], split: str) -> dict[str, Any] | str:
@@ -542,6 +572,12 @@ def _read_template() -> Template:
     def format_ends(ends: Interval | None) -> str:
         return format_interval(ends if ends and all(map(is_finite, ends)) else None)
 
+    def format_amount(line: BoardRow) -> str:
+        if not is_finite(line.value):
+            return "-"
+        ends = f" ({' to '.join(f'{end:.3g}' for end in line.interval)})" if line.interval else ""
+        return f"{line.value:.3g}{ends}"
+
     def scale_to_bar(value: float) -> str:
         return f"{200 * min(max(value, 0.0), 1.0) if is_finite(value) else 0.0:.1f}"
 
@@ -561,6 +597,7 @@ def _read_template() -> Template:
         "share": format_share,
         "shares": lambda ends: " to ".join(map(format_share, ends or ())),
         "across": scale_to_bar,
+        "amount": format_amount,
     }
     return environment.get_template("leaderboard.html.jinja")
 

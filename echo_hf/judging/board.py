@@ -112,6 +112,7 @@ def show_board(console: Console, path: Path) -> None:
         judge for name in splits if (rates := results.rates(name)) for judge in rates.per_judge
     }
     _show_metrics(console, columns, results.system_models, shown_judges)
+    _show_reliability(console, results, splits)
     for name, split in splits.items():
         show_failure_rates(console, results, split, tables=1)
         _show_sealed(console, name, results, split)
@@ -282,6 +283,52 @@ def show_failure_rates(
         show_table(console, "how often they fail, by questions from complaints", table, notes)
 
 
+def _show_reliability(
+    console: Console, results: SavedResults, splits: Mapping[str, SavedSplit]
+) -> None:
+    """Print how often systems succeed, where they drew several outputs, and what that costs."""
+    found = {
+        name: split.reliability.result
+        for name, split in splits.items()
+        if split.reliability and split.reliability.result
+    }
+    heads, cells = list[str](), dict[str, list[str]]()
+    highest = dict[str, float]()
+    for figures in found.values():
+        for system, (value, *_) in figures.success.items():
+            highest[system] = max(highest.get(system, -1.0), -1.0 if value is None else value)
+    for name, figures in found.items():
+        last = figures.definition["k"] or 1
+        # Beside another split there is room for less; tries are 1 / the share.
+        beside = {"tries": figures.tries} if len(found) == 1 else {}
+        beside = {**beside, "dollars": figures.dollars}
+        heads += [name, f"in {last}", *beside]
+        for system in sorted(highest, key=lambda name: (-highest[name], name)):
+            share = figures.success.get(system)
+            ends = [f"{100 * end:.0f}" for end in (share and share.interval) or ()]
+            solved = figures.pass_at.get(system, {}).get(last)
+            each = (by_system.get(system) for by_system in beside.values())
+            values = [estimate.value if estimate else None for estimate in each]
+            cells.setdefault(system, []).extend(
+                [
+                    percent(share and share.value) + (f" ({'-'.join(ends)})" if ends else ""),
+                    percent(solved and solved.value),
+                    *(EMPTY_CELL if value is None else f"{value:.3g}" for value in values),
+                ]
+            )
+    if found:
+        from echo_hf.scores.reliability import describe_success
+
+        table = make_table("system", *heads)
+        for system, row in cells.items():
+            table.add_row(Text(_format_system(system, results.system_models), "bold"), *row)
+        rule = describe_success(next(iter(found.values())).definition)
+        show_table(console, f"share of outputs with {rule}, and dollars for one", table)
+    for name, split in splits.items():
+        if split.reliability and (missing := split.reliability.missing):
+            say(console, f"{name}: not known how often systems succeed: {missing}", "yellow")
+
+
 def _show_sealed(console: Console, name: str, results: SavedResults, split: SavedSplit) -> None:
     """Print the board on public, sealed and all samples, and whether systems were trained on it."""
     public = results.rates(name)
@@ -358,6 +405,13 @@ def show_scores(console: Console, path: Path) -> None:
             table = _metric_table(split.metrics, {} if split.win_rate else systems)
             show_table(console, f"{name}: what people complain about", table)
         show_failure_rates(console, results, split)
+        _show_reliability(console, results, {name: split})
+        if split.reliability and split.reliability.result:
+            from echo_hf.judging.reliability import describe_reliability
+
+            for line in describe_reliability(split.reliability.result):
+                say(console, clean(line, MAX_LINE))
+            console.print()
     if results.trust:
         _print_trust_lines(console, results.trust)
     if source := results.applicability:

@@ -15,6 +15,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     ValidationError,
     model_serializer,
+    model_validator,
 )
 
 from echo_hf._infra.atomic import write_json
@@ -26,6 +27,7 @@ from echo_hf.scores.bradley_terry import BradleyTerry, Gap
 from echo_hf.scores.contamination import Contamination
 from echo_hf.scores.human_corrected import HumanCorrected
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement
+from echo_hf.scores.reliability import Reliability
 from echo_hf.scores.robustness import Bounds, LeaveOneJudgeOut, SelfPreference, Sensitivity
 from echo_hf.scores.sequential import Decisions
 from echo_hf.scores.tiers import SamplesNeeded, Tiers
@@ -194,6 +196,20 @@ class SavedSealed(FigureModel):
     contamination: Contamination
 
 
+class SavedReliability(FigureModel):
+    missing: str | None = None
+    result: Annotated[Reliability, PlainSerializer(Reliability.as_json)] | None = None
+
+    @model_validator(mode="after")
+    def _check_systems(self) -> Self:
+        figures = dict(vars(self.result)) if self.result else {}
+        is_whole = "k" in figures.pop("definition", {"k": None})
+        figures.pop("ignored", None)
+        if not is_whole or len({frozenset(by_system) for by_system in figures.values()}) > 1:
+            raise ValueError("expected the same systems in each figure, and the largest k")
+        return self
+
+
 class SavedSplit(FigureModel):
     samples: int
     win_rate: SavedWinRates | None = None
@@ -203,11 +219,13 @@ class SavedSplit(FigureModel):
     checks: tuple[SavedFailureRate, ...] = ()
     sealed: SavedSealed | None = None
     dated: Contamination | None = None
+    reliability: SavedReliability | None = None  # where systems drew several outputs of a sample
 
     @model_serializer(mode="wrap")
     def _leave_out_missing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = serialize(self)
-        absent = {name for name in ("sealed", "dated") if written[name] is None}
+        beside = ("sealed", "dated", "reliability")
+        absent = {name for name in beside if written[name] is None}
         return {name: value for name, value in written.items() if name not in absent}
 
 

@@ -6,11 +6,13 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from operator import attrgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,12 +35,14 @@ from echo_hf.judging.failure_rates import (
 )
 from echo_hf.judging.labels import tally_labels
 from echo_hf.judging.rate import read_flags
+from echo_hf.judging.reliability import has_several_draws, make_reliability_rows, score_reliability
 from echo_hf.judging.results import (
     FailedAudits,
     SavedCheck,
     SavedFailureRate,
     SavedHumanCorrected,
     SavedIdentity,
+    SavedReliability,
     SavedResults,
     SavedSealed,
     SavedSplit,
@@ -47,7 +51,7 @@ from echo_hf.judging.results import (
 from echo_hf.judging.ruler import update_ruler
 from echo_hf.judging.sealed import make_sealed_rows, read_sealed_tables, score_dates, score_sealed
 from echo_hf.judging.trust import ContaminationFigure, Trust, collect_trust_lines
-from echo_hf.metrics.base import Metric
+from echo_hf.metrics.base import Metric, registered
 from echo_hf.metrics.result import MetricResult, coverage_of, describe_error
 from echo_hf.metrics.rubric import list_figures
 from echo_hf.pipeline.run_folder import RunFolder
@@ -60,7 +64,7 @@ from echo_hf.systems.base import Task
 from echo_hf.systems.checks import Check
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import UNKNOWN, Models, RunTables, read_human_file, read_models
-from echo_hf.tables import HUMAN, RATINGS, Outcome
+from echo_hf.tables import DRAW, HUMAN, RATINGS, Outcome
 
 logger = logging.getLogger(__name__)
 BOOTSTRAP_DRAWS = 1000
@@ -149,6 +153,7 @@ class SplitScores:
     sealed: SavedSealed | None = None
     dated: scores.Contamination | None = None
     overall: RatingTable | None = None
+    reliability: SavedReliability | None = None
 
     def describe(self) -> SavedSplit:
         return SavedSplit(
@@ -160,6 +165,7 @@ class SplitScores:
             checks=self.checks,
             sealed=self.sealed,
             dated=self.dated,
+            reliability=self.reliability,
         )
 
 
@@ -185,6 +191,9 @@ class Scores:
             rows += [metric.build_row(split.split, self.protocol) for metric in split.metrics]
             context = self.checks, split.split, self.protocol, split.samples
             rows += make_result_rows(split.checks, *context)
+            if split.reliability and split.reliability.result:
+                found = split.reliability.result
+                rows += make_reliability_rows(found, split.split, self.protocol, split.samples)
             if split.sealed:
                 rows += make_sealed_rows(split.sealed, split.split, self.protocol)
         return rows
@@ -303,7 +312,43 @@ class ScoredRun:
         failures = measure_checks(self.checks, ratings, labels, systems, misfits)
         samples = len(tables.tasks[name])
         figures_of = name, samples, rates, figures, pairwise, by_people, failures
-        return SplitScores(*figures_of, overall=overall)
+        reliability = self.score_reliability(name, figures, misfits)
+        return SplitScores(*figures_of, overall=overall, reliability=reliability)
+
+    def score_reliability(
+        self, split: str, figures: Sequence[SystemMetric], misfits: Mapping[str, frozenset[str]]
+    ) -> SavedReliability | None:
+        """Score how often systems succeed; null where each drew one output of a sample."""
+        outputs, ratings = (
+            self.tables.select_split(table, split) for table in self.tables.of_draws("all")
+        )
+        if not has_several_draws(outputs, ratings):
+            return None
+        options, rated = self.config.success, RATINGS.make_empty() if ratings is None else ratings
+        values = list[Mapping[str, Any]]()
+        named = () if isinstance(options.rule, str) else options.rule
+        draws = np.union1d(*(table[DRAW] for table in (outputs or rated, rated))).tolist()
+        for figure, draw in product(figures, draws):
+            if figure.metric not in named or not figure.fitting:
+                continue
+            result, names = figure.result, [task.sample_id for task in figure.fitting]
+            if draw:
+                metric = registered()[figure.metric](n_boot=0, seed=0)
+                own = outputs and outputs.filter(pc.equal(outputs[DRAW], draw))
+                is_own = pc.and_(
+                    pc.equal(rated[DRAW], draw), pc.equal(rated["rubric"], metric.rubric)
+                )
+                given = figure.fitting, own, rated.filter(is_own)
+                result, _ = self._measure_system(metric, figure.system, *given)
+            if result is not None:
+                about = {"system": figure.system, DRAW: draw, "metric": figure.metric}
+                names = getattr(result, "sample_ids", names)
+                values += (
+                    {**about, "sample_id": name, "value": value}
+                    for name, value in zip(names, result.per_sample, strict=True)
+                )
+        kept = {check.key: misfits[check.key] for check in self.checks if check.status == "kept"}
+        return score_reliability(outputs, ratings, options, kept, values)
 
     def read_overall(self, split: str) -> RatingTable:
         """Read the ratings of a split that its board is made of."""

@@ -77,6 +77,15 @@ def share(value: float | None) -> str:
     return NO_VALUE if value is None else f"{100 * value:.0f} %"
 
 
+def shares(ends: Interval | None) -> str:
+    return NO_VALUE if ends is None else " – ".join(map(share, ends))
+
+
+def amount(value: float | None) -> str:
+    """Return a number with three digits, however small it is."""
+    return NO_VALUE if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def count(value: int) -> str:
     return f"{value:,}"
 
@@ -98,6 +107,9 @@ def listed(counts: Mapping[str, int], limit: int = 12) -> str:
     return ", ".join([*parts, *(["..."] if len(pairs) > limit else [])])
 
 
+FILTERS = titled, number, interval, share, shares, amount, count, p_value, plural, listed, shortened
+
+
 @cache
 def make_environment() -> Environment:
     """Build the template environment: text is escaped and made printable, markup is not."""
@@ -109,7 +121,7 @@ def make_environment() -> Environment:
         undefined=StrictUndefined,
         finalize=_finalize,
     )
-    for function in (titled, number, interval, share, count, p_value, plural, listed, shortened):
+    for function in FILTERS:
         env.filters[function.__name__] = function
     env.filters["joints"] = lambda name: re.split(r"(?<=[_/ -])", name)
     env.filters["base64"] = lambda text: b64encode(text.encode("utf-8", "replace")).decode()
@@ -196,6 +208,20 @@ def round_scale(values: Iterable[float], *, whole: bool = False) -> AxisScale:
     digits = max(0, (1 if math.isclose(step, 2.5 * 10.0**exponent) else 0) - exponent)
     ticks = tuple(round(at * step, 10) + 0.0 for at in range(first, last + 1))
     return AxisScale(ticks[0], ticks[-1], ticks, digits)
+
+
+def scale_logarithm(values: Iterable[float]) -> tuple[AxisScale, list[tuple[float, str]]]:
+    """Build an axis of logarithms over numbers above 0, and its ticks as places and labels."""
+    numbers = [math.log10(value) for value in values] or [0.0]
+    low, high = min(numbers) - 0.05, max(numbers) + 0.05
+    exponents, digits = range(math.floor(low), math.ceil(high) + 1), (1, 2, 5)
+    ticks = [math.log10(digit) + exponent for exponent in exponents for digit in digits]
+    if high - low > 2.5:
+        ticks = [float(exponent) for exponent in exponents]
+    low = max((tick for tick in ticks if tick <= low), default=low)
+    high = min((tick for tick in ticks if tick >= high), default=high)
+    scale = AxisScale(low, high, tuple(tick for tick in ticks if low <= tick <= high))
+    return scale, [(scale.share(tick), amount(10**tick)) for tick in scale.ticks]
 
 
 ROW_MIDDLE = 13  # of a row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
@@ -16,6 +17,7 @@ from echo_hf.hub.check_changes import CHECK_MEANINGS
 from echo_hf.hub.ruler import LINKS, describe_lead, describe_ruler, rank_systems
 from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_votes, judge_names
 from echo_hf.judging.failure_rates import CAVEAT
+from echo_hf.judging.reliability import describe_reliability
 from echo_hf.judging.results import SavedHumanCorrected, SavedMetric, SavedSplit, collect_judges
 from echo_hf.judging.validity import FEWEST_THREADS
 from echo_hf.metrics.base import find_metric, get_better
@@ -29,12 +31,14 @@ from echo_hf.report.markup import (
     plural,
     render,
     round_scale,
+    scale_logarithm,
     titled,
 )
 from echo_hf.report.run_data import MeanColors, ReportSample, RunData, SavedRating, Thumbnails
 from echo_hf.scores.agreement import PROCEDURES, Agreement
 from echo_hf.scores.ranks import TauB
 from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.reliability import Reliability, describe_success
 from echo_hf.scores.ruler import Ruler
 from echo_hf.scores.votes import best_first
 from echo_hf.scores.win_rate import BoardRow, WinRate, rank_rows
@@ -47,6 +51,8 @@ MAX_UNCHECKED, MAX_EXAMPLES = 10, 2
 SHOWN_FIRST = ("kept", "proposed", "fell", "retired", "withdrawn", "replaced")
 INPUTS_KEY = ""  # stands for a system's name
 MEANINGS = {str(reason): reason.meaning for reason in MetricReason}
+COLORS = 8  # of the style sheet
+LABEL_STEP = 0.06  # share of a chart's height that a number takes
 Colors = Mapping[tuple[str, str], MeanColors]
 
 
@@ -54,6 +60,7 @@ def build_sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> 
     """Build the sections that have something to show, in the order of the page."""
     bodies = {
         "win-rates": build_board(data),
+        "reliability": build_reliability(data),
         "since": build_since(data),
         "through-time": build_through_time(data),
         "trust": build_trust(data),
@@ -164,6 +171,69 @@ def build_board(data: RunData) -> Markup:
             }
         splits.append(values)
     return render("board.html.jinja", splits=splits, failures=data.failures)
+
+
+def build_reliability(data: RunData) -> Markup | None:
+    """Show how often systems succeed and at what price, where they drew several outputs."""
+    splits = []
+    for name in data.splits:
+        if (saved := data.results.details[name].reliability) is None:
+            continue
+        found = saved.result
+        values = {"name": name, "found": found, "missing": saved.missing}
+        splits.append({**values, **(_describe_tries(found) if found else {})})
+    models = data.results.system_models
+    return render("reliability.html.jinja", splits=splits, models=models) if splits else None
+
+
+def _describe_tries(found: Reliability) -> dict[str, Any]:
+    last = found.definition["k"] or 1
+    order = best_first({system: share.value for system, share in found.success.items()})
+    rows: list[dict[str, Any]] = [
+        {
+            "system": system,
+            "place": place,
+            "color": place % COLORS,
+            "success": found.success[system],
+            "points": sorted((k, each.value) for k, each in found.pass_at[system].items()),
+        }
+        for place, system in enumerate(order, 1)
+    ]
+    curves = [row for row in rows if row["points"]]
+    height = 1.0 + 2 * LABEL_STEP
+    for curve in sorted(curves, key=lambda row: row["points"][-1][1], reverse=True):
+        # Of lines that end at one place the numbers stand below each other.
+        curve["height"] = height = min(curve["points"][-1][1], height - LABEL_STEP)
+    ends = [
+        end
+        for each in found.dollars.values()
+        if each.value
+        for end in each.interval or (each.value,)
+    ]
+    scale, ticks = scale_logarithm(ends)
+    prices = [
+        {
+            **row,
+            "across": scale.share(math.log10(dollars.value)),
+            "ends": [scale.share(math.log10(end)) for end in dollars.interval or ()],
+        }
+        for row in rows
+        if (dollars := found.dollars[row["system"]]).value
+    ]
+    return {
+        "rule": describe_success(found.definition),
+        "last": last,
+        "rows": rows,
+        "curves": curves,
+        "prices": prices,
+        "ticks": ticks,
+        "sentences": describe_reliability(found),
+        "choices": [
+            (system, found.best_of[system][last], found.worst_of[system][last])
+            for system in order
+            if last in found.best_of[system] and last in found.worst_of[system]
+        ],
+    }
 
 
 def build_people_rows(data: RunData, people: SavedHumanCorrected | None) -> tuple[BoardRow, ...]:

@@ -168,10 +168,13 @@ def read_drawn_outputs(
         for flags in ([name == rubric for name in kinds], [CHECK_MARK in name for name in kinds])
     )
     is_check &= success == "checks"
-    if rated.num_rows and isinstance(success, str):
-        name, rows = ("NAME@VERSION", is_check) if success == "checks" else (rubric, is_rubric)
-        if not rows.any():
-            raise ScoreError(f"ratings: {unknown('rubric', name, kinds)}")
+    if success == "checks" and not is_check.any():
+        raise ScoreError(
+            "ratings: none is by a check, NAME@VERSION: expected answers to kept checks, as judges "
+            "give them, or success='rating'"
+        )
+    if success == "rating" and rated.num_rows and not is_rubric.any():
+        raise ScoreError(f"ratings: {unknown('rubric', rubric, kinds)}")
 
     output, value = places["ratings"], rated["rating"].to_numpy()
     pairs = zip(_read_column(rated, DIGEST, None), digests[output], strict=True)

@@ -20,6 +20,13 @@ from echo_hf.scores.sequential import check_probabilities
 from echo_hf.scores.votes import best_first, to_number, to_verdicts
 
 THRESHOLD = 7.0
+# What figures are called among results, beside the names of metrics; each k has its own.
+SUCCESS, PASS_AT = "success_rate", "pass_at_{}"
+PER_SUCCESS = {
+    "tries": "tries_per_success",
+    "dollars": "dollars_per_success",
+    "seconds": "seconds_per_success",
+}
 MIN_SUCCESSES, MIN_SOLVED = 5, 3
 MIN_KNOWN = 0.95  # of the tries
 MAX_OUTPUTS = 64  # a prompt, of a purchase
@@ -538,6 +545,16 @@ class _Measure:
                 successes = int(self.drawn.success[tries].sum())
                 counted[name][outcome] = Tries(len(own), len(tries), successes, dollars)
         return counted
+
+
+def describe_success(definition: Mapping[str, Any]) -> str:
+    """Return in words what counts as a success, by the definition of a result."""
+    rule, threshold = definition.get("success"), definition.get("threshold")
+    if isinstance(rule, Mapping):
+        return ", ".join(f"{metric} {bound} or better" for metric, bound in rule.items())
+    if rule == "checks":
+        return "all kept checks passed"
+    return f"a rating of {f'{threshold:g}' if isinstance(threshold, float) else threshold} or more"
 
 
 def _turn(estimate: Estimate, function: Callable[[float], float]) -> Estimate:

@@ -85,6 +85,7 @@ SCREENS = {  # run one after the other in one folder
     "analyze": "analyze runs/quickstart",
     "report": "report quickstart-eval.yaml",
     "export": "export quickstart-eval.yaml exported --to every-eval-ever",
+    "eval-several": "eval several.yaml --outputs 3 --yes",
     "forget": "forget mine/benchmark.yaml https://x.com/mira_draws/status/9900316480379532473",
 }
 AFTER_INIT = "collect"
@@ -167,6 +168,9 @@ def write_world(folder: Path) -> None:
             (folder / system / f"{name}.png").write_bytes(drawn((red, 30 + at, blue)))
             for rater, every in {"ada": 4, "ben": 3}.items():
                 ranks.append(f"{name},{rater},{system},{1 + ((at % every > 0) != (red > blue))}")
+            for draw, glow in enumerate((red - 1, blue), 1):
+                image = drawn((glow, 31 + at + draw, 255 - glow))
+                (folder / system / f"{name}.{draw}.png").write_bytes(image)
     (folder / "ranks.csv").write_text("\n".join(ranks), "utf-8")
 
 
@@ -211,6 +215,10 @@ def screens(folder: Path) -> Mapping[str, str]:
         for name, command in SCREENS.items():
             if name == AFTER_INIT:
                 write_world(folder)
+            if name == "eval-several":
+                config = (folder / "quickstart-eval.yaml").read_text("utf-8")
+                config = config.replace("quickstart-eval", "several")
+                (folder / "several.yaml").write_text(config, "utf-8")
             found[name] = screen_of(command.format(server=server.url), folder)
     return found
 

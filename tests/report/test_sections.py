@@ -17,14 +17,22 @@ from hypothesis import strategies as st
 
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.results import SavedMetric, SavedResults
+from echo_hf.judging.results import SavedMetric, SavedReliability, SavedResults
 from echo_hf.judging.ruler import RulerRelease, SavedRuler
 from echo_hf.report import sections
 from echo_hf.report.analysis.result import PREVIOUS
-from echo_hf.report.markup import REPLACEMENT, UNPRINTABLE, is_web, make_environment, make_printable
+from echo_hf.report.markup import (
+    REPLACEMENT,
+    UNPRINTABLE,
+    is_web,
+    make_environment,
+    make_printable,
+    scale_logarithm,
+)
 from echo_hf.report.report import draw_figures, format_board, write_report
 from echo_hf.report.run_data import AgreementFile, ReportSample, SavedOutput, SavedRating
 from echo_hf.scores.agreement import agreement as compared
+from echo_hf.scores.reliability import reliability
 from echo_hf.scores.ruler import ruler
 from echo_hf.scores.win_rate import BoardRow, rank_rows
 from tests.report.run_data_for_tests import (
@@ -571,3 +579,49 @@ def test_systems_of_all_releases_stand_on_one_scale(tmp_path: Path) -> None:
     assert "no bend seen" in said or "did not keep their distances" in said
     assert HOSTILE not in page
     assert sections.build_through_time(run_data(tmp_path, SAMPLES)) is None
+
+
+def test_success_by_tries_and_by_dollars(tmp_path: Path) -> None:
+    """A line and a place for each system, in its color; a name of anybody's is text."""
+    systems = {HOSTILE: 4, "bravo": 1, "free": 2}
+    keys = [(one.id, name, draw) for one in SAMPLES for name in systems for draw in range(4)]
+    rows = [
+        {"sample_id": sample, "system": name, "draw": draw, "judge": "jay"}
+        | {"rating": 9.0 if draw < systems[name] - (sample == "s00") else 2.0}
+        for sample, name, draw in keys
+    ]
+    outputs = [
+        {"sample_id": sample, "system": name, "draw": draw, "outcome": "ok"}
+        | {"cost_usd": None if name == "free" else 0.25}
+        for sample, name, draw in keys
+    ]
+    found = reliability(rows, outputs)
+    saved = SavedReliability(result=found).model_dump(mode="json")
+    drawn = results(SAMPLES, _ratings(1)).model_dump(mode="json", by_alias=True)
+    drawn["details"]["text_to_image"]["reliability"] = saved
+    data = run_data(tmp_path, SAMPLES, results=SavedResults.model_validate(drawn))
+    page = str(sections.build_sections(data, {}, {})["reliability"])
+    curves, prices = page.split("<h4>")[1:]
+    assert (curves.count("<polyline"), prices.count('r="5"')) == (3, 2)  # nobody priced the free
+    said = words(page)
+    assert "bravo 24 % " in said.replace("\u2013", "-")
+    assert "100 %" in said
+    assert HOSTILE not in page
+    assert "<script" not in page
+    assert "free missing, or without an interval" in said
+    drawn["details"]["text_to_image"]["reliability"] = {"missing": "no <b>rule</b>"}
+    data = run_data(tmp_path, SAMPLES, results=SavedResults.model_validate(drawn))
+    assert "Not known: no &lt;b&gt;rule" in str(sections.build_reliability(data))
+    assert sections.build_reliability(run_data(tmp_path, SAMPLES)) is None
+
+
+def test_an_axis_of_logarithms_holds_all_numbers_between_round_ones() -> None:
+    for values in ([0.66, 1.42], [0.007], [0.001, 40.0], [3.0, 3.1]):
+        scale, ticks = scale_logarithm(values)
+        numbers = [float(label.replace(",", "")) for _, label in ticks]
+        assert numbers[0] <= min(values) <= max(values) <= numbers[-1]
+        assert 2 <= len(ticks) <= 8
+        assert (ticks[0][0], ticks[-1][0]) == (0, 1)
+        for at, label in ticks:
+            value = float(label.replace(",", ""))
+            assert scale.share(np.log10(value)) == pytest.approx(at)

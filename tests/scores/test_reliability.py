@@ -599,7 +599,10 @@ PRICED = reliability(MANY, outputs_of(MANY, cost_usd=1.0))
         (lambda: reliability(MANY, threshold=math.nan), "threshold is nan: expected a rating"),
         (lambda: reliability(MANY, confidence=95), "confidence is 95: expected a probability"),
         (lambda: reliability(MANY, success="check"), "unknown success 'check'; did you mean"),
-        (lambda: reliability(MANY, success="checks"), "unknown rubric 'NAME@VERSION'; known: o"),
+        (
+            lambda: reliability(MANY, success="checks"),
+            "ratings: none is by a check, NAME@VERSION: exp",
+        ),
         (
             lambda: reliability([{**row, "rubric": "overall"} for row in MANY], rubric="overal"),
             "unknown rubric 'overal'; did you mean 'overall'?",

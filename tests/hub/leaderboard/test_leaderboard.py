@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -202,6 +203,34 @@ def test_a_rate_that_cannot_be_told_says_why() -> None:
     said = words(render_leaderboard([found], "v1", SPLIT))
     assert "system Colour cast ↓ a - Colour cast : Does" in said
     assert "no rate: too &lt;few&gt; threads" in said
+
+
+def test_success_and_its_price_are_a_table_of_their_own() -> None:
+    """Of several numbers of tries the largest; the same figures stand nowhere else."""
+    definition = {"success": "rating", "threshold": 7.0, "missing": "few <b>"}
+    figures = [
+        figure(system, value, metric=metric, definition=definition)
+        for metric, values in {
+            "success_rate": (0.2, 0.5),
+            "pass_at_2": (0.4, 0.6),
+            "pass_at_10": (0.6, 0.8),
+            "tries_per_success": (5.0, 2.0),
+            "dollars_per_success": (0.35, None),
+            "seconds_per_success": (60.0, 20.0),
+        }.items()
+        for system, value in zip("ab", values, strict=True)
+    ]
+    said = words(render_leaderboard([release(figure("a", 0.5), *figures)], "v1", SPLIT))
+    assert (
+        "system succeed in 10 tries dollars b 50 % (40 % to 60 %) 80 % (70 % to 90 %) 2 (" in said
+    )
+    assert "a 20 % (10 % to 30 %) 60 % (50 % to 70 %) 5 (4.9 to 5.1) 0.35 (0.25 to 0.45)" in said
+    assert "Success: a rating of 7 or more." in said
+    assert "Other figures" not in said
+    odd = {"success": {HOSTILE: HOSTILE}, "threshold": [HOSTILE]}
+    hostile = [figure(HOSTILE, math.nan, metric="success_rate", definition=odd)]
+    page = render_leaderboard([release(*hostile)], "v1", SPLIT)
+    assert "<script" not in page
 
 
 def test_a_metric_of_a_plug_in_is_no_check() -> None:
