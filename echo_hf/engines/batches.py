@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -43,7 +44,6 @@ from echo_hf._infra.text import clean, pluralize
 from echo_hf.engines.prices import parse_count
 from echo_hf.engines.server import ApiKey, make_client_options
 from echo_hf.errors import EngineError
-from echo_hf.reasons import Reason
 
 logger = logging.getLogger(__name__)
 
@@ -100,16 +100,19 @@ def _read_switch(value: object) -> object:
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
 
-BatchSwitch = Annotated[BatchOptions | None, BeforeValidator(_read_switch)]
+Accepted = bool | BatchOptions | None
+BatchSwitch = Annotated[
+    BatchOptions | None, BeforeValidator(_read_switch, json_schema_input_type=Accepted)
+]
 
 
-class RefusedRow(Reason):
+class RefusedRow(StrEnum):
     """Why a row of a provider's answers is not read."""
 
-    UNREADABLE = "unreadable", "it is not a JSON object with an id"
-    TOO_LONG = "too_long", f"it has more than {MAX_LINE_BYTES:,} bytes"
-    UNKNOWN = "unknown", "nobody asked for a row of its id"
-    TWICE = "twice", "a row of its id came before"
+    UNREADABLE = "unreadable"  # no JSON object with an id
+    TOO_LONG = "too long"
+    UNKNOWN = "unknown"  # nobody asked for it
+    TWICE = "twice"
 
 
 class Row(NamedTuple):
