@@ -136,7 +136,8 @@ def _to_judges() -> dict[str, Request]:
     prompt = EXTRACTED["prompt"]
     task = Task("s", "d", "image_to_image", prompt, (shown[given],))
     words = Task("t", "d", "text_to_image", prompt)
-    outputs = [{"system": "amber", "image": made}, {"system": "birch", "image": given}]
+    images = {"amber": made, "birch": given}
+    outputs = [{"system": name, "draw": 0, "image": image} for name, image in images.items()]
     requests = {}
     for rubric, mode in (
         ("overall", "text"),

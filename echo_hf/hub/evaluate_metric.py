@@ -234,6 +234,15 @@ SCORES = (
     ),
     EvaluateConfig(
         "scores",
+        RATING_ROWS,
+        "reliability",
+        "how often outputs succeed, how many tries it takes, and what a success costs; `outputs=` "
+        "has what they cost.",
+        "success, pass_at, all_of, never, tries, dollars, seconds, best_of, worst_of, variance, "
+        "outcomes, prompts, unrated, ignored, refused, definition",
+    ),
+    EvaluateConfig(
+        "scores",
         RELEASE_ROWS,
         "ruler",
         "the systems of several releases on one scale, by samples that they have in common.",

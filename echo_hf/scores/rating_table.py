@@ -311,9 +311,7 @@ def read_ratings(
     return RatingTable(samples, systems, order, means, lost, keys, *about)
 
 
-def select_rubric_rows(ratings: Any, rubric: str, ignored: IgnoredRows) -> pa.Table:
-    """Select the ratings by one rubric, with the columns that scores are made of."""
-    rows = read_columns(ratings, RATINGS, REQUIRED, OPTIONAL)
+def check_finite(rows: pa.Table) -> None:
     infinite = np.isinf(rows["rating"].to_numpy())
     if infinite.any():
         row = rows.slice(int(np.argmax(infinite)), 1).to_pylist()[0]
@@ -321,6 +319,12 @@ def select_rubric_rows(ratings: Any, rubric: str, ignored: IgnoredRows) -> pa.Ta
             f"ratings: {row['rating']!r} is the rating of {format_key(row, RATINGS.key)}: expected "
             "a finite number, or null where there is none"
         )
+
+
+def select_rubric_rows(ratings: Any, rubric: str, ignored: IgnoredRows) -> pa.Table:
+    """Select the ratings by one rubric, with the columns that scores are made of."""
+    rows = read_columns(ratings, RATINGS, REQUIRED, OPTIONAL)
+    check_finite(rows)
     if "rubric" not in rows.column_names or not rows.num_rows:
         return rows
     has_rubric = pc.equal(rows["rubric"], rubric)

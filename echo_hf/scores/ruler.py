@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -44,7 +43,7 @@ from echo_hf.scores.release_links import (
     widest_links,
 )
 from echo_hf.scores.votes import JudgeVotes, by_rate, list_pairs
-from echo_hf.scores.win_rate import MixedSplitsWarning
+from echo_hf.scores.win_rate import warn_mixed_splits
 from echo_hf.tables import RATINGS, Column, select_first_draws
 
 RELEASE, ORIGIN = "release", "carried_from"
@@ -320,13 +319,8 @@ def _read(ratings: Any) -> _Boards:
             raise ScoreError(f"ratings: {unknown('rubric', RUBRIC, kinds)}")
         rows = rows.filter(chosen)
     rows = select_first_draws(rows)
-    if SPLIT in rows.column_names and len(splits := rows[SPLIT].unique().drop_null()) > 1:
-        warnings.warn(
-            f"these ratings are of {' and '.join(sorted(splits.to_pylist()))} together, and no "
-            "board is: keep the rows of one `split`",
-            MixedSplitsWarning,
-            stacklevel=3,
-        )
+    if SPLIT in rows.column_names:
+        warn_mixed_splits(rows[SPLIT].unique().drop_null().to_pylist(), stacklevel=3)
     own, (samples, (sample,)) = rows[RELEASE], encode(rows["sample_id"])
     named = own.unique().to_pylist()
     if ORIGIN in rows.column_names:

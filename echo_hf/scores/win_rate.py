@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -24,6 +24,16 @@ METRIC = "win_rate"
 
 class MixedSplitsWarning(UserWarning):
     """Warns that ratings of several splits are pooled, which no board shows."""
+
+
+def warn_mixed_splits(splits: Collection[str], stacklevel: int) -> None:
+    if len(splits) > 1:
+        warnings.warn(
+            f"these ratings are of {' and '.join(sorted(splits))} together, and no board is: keep "
+            "the rows of one `split`",
+            MixedSplitsWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,13 +156,7 @@ def win_rate(
             f"ratings by the rubric {rubric!r} are all 0 or 1, as no and yes are kept: their mean "
             "is a share of yes, which `score` shows; expected a rubric with numbers on a scale"
         )
-    if len(splits := compared.full.splits) > 1:
-        warnings.warn(
-            f"these ratings are of {' and '.join(splits)} together, and no board is: keep the rows "
-            "of one `split`",
-            MixedSplitsWarning,
-            stacklevel=2,
-        )
+    warn_mixed_splits(compared.full.splits, stacklevel=2)
     table, systems, points = compared.table, compared.table.systems, compared.points
     interval: dict[str, Any] = {"kind": compared.rule.interval, "level": LEVEL}
     estimate, details, spreads = compared.estimate, dict[str, Any](), list[Spread]()

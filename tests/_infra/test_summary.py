@@ -22,8 +22,16 @@ from echo_hf.report.analysis.result import Analysis
 
 HOSTILE = "<script>alert(1)</script>\n& <b>"
 NO_RESULT = (
-    *("ColorShift", "InputCache", "Unmeasured", "Unlinked", "Untested"),  # arguments, reasons
-    *("Bend", "Change", "Difference"),  # tuples, parts of a result
+    *(
+        "ColorShift",
+        "InputCache",
+        "Unmeasured",
+        "Unlinked",
+        "Unreliable",
+        "Untested",
+    ),  # arguments, reasons
+    *("Bend", "Change", "Difference", "Estimate", "Purchase", "Tries"),  # parts of a result
+    "VarianceSplit",
     *(
         "Config",
         "EchoError",

@@ -20,7 +20,7 @@ from echo_hf.errors import EchoError, MissingExtraError, ScoreError, TableError
 from echo_hf.hub.evaluate_metric import list_configs, store_image, to_plain_values
 from echo_hf.images.loader import ImageNotice, load_image
 from echo_hf.metrics import color_shift, registered, text_rendering
-from echo_hf.scores import human_corrected, ruler, win_rate
+from echo_hf.scores import human_corrected, reliability, ruler, win_rate
 from tests.images_for_tests import encoded, rgb_profile
 from tests.metrics.images_for_metrics import INPUTS as PUBLISHED_INPUTS
 from tests.metrics.images_for_metrics import PUBLISHED, noise
@@ -311,6 +311,22 @@ def test_the_ruler_takes_rows_of_releases(load_measure: Load, is_carried: bool) 
     assert found["differences"]["ash"]["birch"]["how"] == "common"
     with pytest.raises(TableError, match=r"expected a dict with .*, release"):
         load_measure("ruler").compute(predictions=RATINGS)
+
+
+def test_reliability_takes_draws_and_what_outputs_cost(load_measure: Load) -> None:
+    keys = [
+        {"sample_id": f"{at:02}", "system": system, "draw": draw}
+        for at in range(30)
+        for system in ("ash", "birch")
+        for draw in range(3)
+    ]
+    rows = [{**key, "judge": "jay", "rating": at * 7 % 11} for at, key in enumerate(keys)]
+    outputs = [{**key, "outcome": "ok", "cost_usd": 0.5} for key in keys]
+    found = load_measure("reliability").compute(predictions=rows, outputs=outputs, threshold=6)
+    assert found == to_plain_values(reliability(rows, outputs, threshold=6))
+    assert sorted(list_configs()["reliability"].gives.split(", ")) == sorted(found)
+    assert [*found["pass_at"]["ash"]] == ["1", "2", "3"]
+    assert found["dollars"]["ash"]["value"] > 0.5
 
 
 def test_measures_combine(load_measure: Load) -> None:

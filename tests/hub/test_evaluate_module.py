@@ -28,12 +28,13 @@ from echo_hf.metrics import registered
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = Path(echo_hf.evaluate_module()).parent
-OF_RATINGS = {"win_rate", "human_corrected", "ruler", "text_rendering"}
+OF_RATINGS = {"win_rate", "human_corrected", "reliability", "ruler", "text_rendering"}
 RATING = {
     **{name: Value("string") for name in ("sample_id", "system", "judge")},
     "rating": Value("float64"),
     "rubric": Value("string"),
     "repeat": Value("int64"),
+    "draw": Value("int64"),
     "sample_digest": Value("string"),
     "outcome": Value("string"),
     "split": Value("string"),

@@ -497,3 +497,24 @@ def test_the_published_protocol_takes_any_scale_of_a_structured_answer(folder: P
     judges = [judge_of(mode="structured", scale=[0, 10], decimals=True)]
     config_of(folder, judges, protocol="published")
     assert len(judged(folder, dry_run=True).plans) == 1
+
+
+def test_all_draws_are_rated_and_those_of_the_first_are_asked_as_before(folder: Path) -> None:
+    config_of(folder)
+    engine = ScriptedJudge().use()
+    judged(folder)
+    asked, outputs = len(engine.asked), rows_of(folder, "outputs")
+    first = [*engine.asked]
+    more = []
+    for number, row in enumerate(outputs):
+        image = put(folder, stripes((3 * number, 7, 250)))
+        more.append({**row, "draw": 1, "image": image})
+    write(folder, OUTPUTS, [{**row, "draw": None} for row in outputs] + more)
+    judged(folder)
+    assert len(engine.asked) == asked + len(more)
+    assert not {images_of(one)[-1] for one in first} & {
+        images_of(one)[-1] for one in engine.asked[asked:]
+    }
+    keys = {(row["sample_id"], row["system"], row["draw"]) for row in rows_of(folder)}
+    assert keys == {(row["sample_id"], row["system"], draw) for row in outputs for draw in (0, 1)}
+    assert len(rows_of(folder)) == len(keys)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from echo_hf.errors import RunError, ScoreError, WeightsError
+from echo_hf.errors import ConfigError, RunError, ScoreError, WeightsError
 from echo_hf.hub.facts import LeftOut
 from echo_hf.hub.run_tables import ResultRow, read_results
 from echo_hf.judging.score import Scores, score
@@ -464,3 +464,47 @@ def test_what_people_cannot_correct_is_a_line_and_all_else_is_there(
     assert of_metric(scores, "win_rate")["a"].value == 1
     assert of_metric(scores, "win_rate_human_corrected") == {}
     assert scores.left_out["human"] == {LeftOut.NOT_RELEASED: 1}
+
+
+def test_a_board_is_of_first_draws_or_of_the_mean_rating_of_all(folder: Path) -> None:
+    """By hand: b wins each first draw by 1, and a the mean of both by 2."""
+    rows = rated(5, 6) + rated(9, 4, draw=1)
+    write(folder, RATINGS, rows)
+    path = folder / "evaluation.yaml"
+    config = yaml.safe_load(path.read_text("utf-8"))
+    boards = {}
+    for draws in ("first", "all"):
+        path.write_text(yaml.safe_dump({**config, "draws": draws}), "utf-8")
+        found = of_metric(scored(folder), "win_rate")
+        boards[draws] = {name: row.value for name, row in found.items()}
+        definition = found["a"].definition
+        assert isinstance(definition, dict)
+        assert ("draws" in definition) is (draws == "all")
+    assert boards == {"first": {"a": 0.0, "b": 1.0}, "all": {"a": 1.0, "b": 0.0}}
+    path.write_text(yaml.safe_dump({**config, "draws": "last"}), "utf-8")
+    with pytest.raises(ConfigError, match="draws"):
+        scored(folder)
+
+
+def test_a_rating_is_held_against_the_output_of_its_draw(folder: Path) -> None:
+    outputs = [output("boat", "a", image=put(folder, NEAR), draw=draw) for draw in (0, 1)]
+    outputs[1] |= {"image": None, "outcome": "refused"}
+    write(folder, OUTPUTS, outputs)
+    write(folder, RATINGS, [rating("boat", "a", 7, draw=draw) for draw in (0, 1, 2)])
+    tables = read(folder)
+    assert tables.left_out["ratings"] == {IgnoredRating.NO_IMAGE: 1, IgnoredRating.NO_OUTPUT: 1}
+    assert tables.all_outputs is not None
+    assert (tables.all_outputs.num_rows, tables.outputs and tables.outputs.num_rows) == (2, 1)
+
+
+def test_tables_of_before_there_were_draws_are_of_the_first(folder: Path) -> None:
+    write(folder, OUTPUTS, [output("boat", "a", image=put(folder, NEAR))])
+    write(folder, RATINGS, [rating("boat", "a", 7)])
+    for name in ("outputs", "ratings"):
+        file = root(folder) / f"{name}.parquet"
+        pq.write_table(pq.read_table(file).drop_columns(["draw"]), file)
+    tables = read(folder)
+    assert tables.left_out == {}
+    for table in (tables.outputs, tables.all_outputs, tables.ratings, tables.all_ratings):
+        assert table is not None
+        assert table["draw"].to_pylist() == [0]

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from datasets import Dataset
 
+from echo_hf.errors import ScoreError
 from echo_hf.scores.rating_table import read_columns, read_ratings
 from echo_hf.tables import RATINGS
 from tests.scores.ratings_for_tests import Row, one_judge, rows_of
@@ -149,3 +150,60 @@ def test_what_has_no_image_has_no_rating(outcome: str) -> None:
     assert table.ignored == {"no_picture": (("s000", "ash", "jay"),)}
     assert table.lost is not None
     assert table.lost.sum() == table.lost[0, 0] == (outcome in ("refused", "no_image"))
+
+
+DRAWN = [
+    {**row, "draw": draw, "rating": None if row["rating"] is None else row["rating"] + 3 * draw}
+    for row in one_judge(ash=[1, 2.5, None], birch=[0, None, 3])
+    for draw in range(3)
+]
+
+
+def test_of_several_draws_the_first_counts_or_the_mean_rating_of_all() -> None:
+    frame = pd.DataFrame(DRAWN)
+    for draws, rows in (("first", frame[frame["draw"] == 0]), ("all", frame)):
+        means = rows.groupby(["system", "sample_id"])["rating"].mean()
+        table = read_ratings(DRAWN, draws=draws)  # type: ignore[arg-type]
+        expected = [[means[name, sample] for sample in table.samples] for name in table.systems]
+        assert table.ratings[0] == pytest.approx(np.array(expected), nan_ok=True)
+
+
+def test_a_table_without_draws_or_with_null_is_of_the_first() -> None:
+    rows = one_judge(ash=[1, 2.5, None], birch=[0, None, 3])
+    plain = read_ratings(rows)
+    for named in ([{**row, "draw": None} for row in rows], [{**row, "draw": 0} for row in rows]):
+        for draws in ("first", "all"):
+            table = read_ratings(named, draws=draws)  # type: ignore[arg-type]
+            assert table.ratings == pytest.approx(plain.ratings, nan_ok=True)
+    with pytest.raises(ScoreError, match="unknown draws 'last'"):
+        read_ratings(rows, draws="last")  # type: ignore[arg-type]
+
+
+def test_a_sample_is_lost_where_no_draw_has_an_image() -> None:
+    outcomes = {"s000": ["refused", "ok"], "s001": ["refused", "no_image"], "s002": ["ok", "ok"]}
+    outputs = [
+        {"sample_id": sample, "system": system, "draw": draw, "outcome": outcome}
+        for system in ("ash", "birch")
+        for sample, of_draws in outcomes.items()
+        for draw, outcome in enumerate(of_draws)
+    ]
+    rows = [row for row in DRAWN if row["draw"] == 0]
+    first, every = (read_ratings(rows, outputs, draws=draws) for draws in ("first", "all"))
+    assert first.lost is not None
+    assert every.lost is not None
+    assert first.lost.tolist() == [[True, True, False]] * 2
+    assert every.lost.tolist() == [[False, True, False]] * 2
+    with pytest.raises(ScoreError, match="2 outputs for sample 's000', draw 1: expected one"):
+        read_ratings(rows, [*outputs, outputs[1]])
+
+
+def test_a_rating_of_a_draw_without_an_image_does_not_count() -> None:
+    outputs = [
+        {"sample_id": "s000", "system": "ash", "draw": 0, "outcome": "ok"},
+        {"sample_id": "s000", "system": "ash", "draw": 1, "outcome": "refused"},
+    ]
+    row = {"sample_id": "s000", "system": "ash", "judge": "j"}
+    rows = [{**row, "draw": 0, "rating": 4.0}, {**row, "draw": 1, "rating": 9.0}]
+    table = read_ratings(rows, outputs, draws="all")
+    assert table.ratings.tolist() == [[[4.0]]]
+    assert {reason: len(keys) for reason, keys in table.ignored.items()} == {"no_picture": 1}

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -283,3 +284,34 @@ def test_a_signature_opens_only_what_may_be_an_image(outputs: Path, tmp_path: Pa
     (outputs / "link").unlink()
     put(outputs, "link", data=JPEG)
     assert system_of(tmp_path).signature() != before
+
+
+@pytest.mark.parametrize(
+    ("given", "file"),
+    [
+        ({}, f"{SPLIT}/lumen/a1.1.png"),
+        ({"layout": "generated"}, f"lumen/{SPLIT}/a1/gen_1.png"),
+        ({"layout": "flat"}, "a1.1.png"),
+    ],
+    ids=["autoeval", "generated", "flat"],
+)
+def test_another_draw_is_the_file_with_its_number(given: Any, file: str, tmp_path: Path) -> None:
+    put(tmp_path, file)
+    system, task = system_of(tmp_path, **given), Task("a1", "0" * 64, SPLIT, "a kite")
+    assert system.draw(replace(task, draw=1)).image == PNG
+    for draw in (0, 2, 11):
+        missing = system.draw(replace(task, draw=draw))
+        assert missing.code == "no_file"
+        assert file.replace("1.png", f"{draw}.png") in str(missing.text) or not draw
+
+
+def test_lines_of_a_manifest_have_a_draw(outputs: Path, tmp_path: Path) -> None:
+    put(outputs, "x.png")
+    lines = [{"sample_id": "a1", "file": "x.png"}]
+    write_manifest(outputs, *lines, {**lines[0], "draw": 3, "outcome": "refused"})
+    system, task = system_of(tmp_path), Task("a1", "0" * 64, SPLIT, "a kite")
+    assert system.draw(task).outcome is Outcome.OK
+    assert system.draw(replace(task, draw=3)).outcome is Outcome.REFUSED
+    write_manifest(outputs, {**lines[0], "draw": 3}, {**lines[0], "draw": 3})
+    with pytest.raises(GenerationError, match="about 'a1', draw 3, as an earlier one is"):
+        system_of(tmp_path).draw(task)

@@ -322,7 +322,7 @@ def test_outputs_go_into_the_release_and_leave_it(tmp_path: Path, acting: Acting
     theirs = forget([FORGOTTEN], path, runs=runs).samples
     drawn = {entries[name, 0].image for name in theirs if (name, 0) in entries}
     assert drawn
-    others = {one.image for name, one in entries.items() if name not in theirs}
+    others = {one.image for (name, _), one in entries.items() if name not in theirs}
     files = (file for file in root.rglob("*") if file.is_file())
     held = [file for file in files if any(name.encode() in file.read_bytes() for name in theirs)]
     assert held == []
@@ -499,3 +499,34 @@ def test_a_killed_run_asks_for_no_answer_twice(tmp_path: Path, server: LoopbackS
     }
     images = ImageStore(tmp_path / "run" / "pictures")
     assert all(images.open(row["image"]) for row in table_rows)
+
+
+def test_several_outputs_are_drawn_one_round_after_the_other(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    """A run that is given more of them draws those that it lacks alone."""
+    acting.concurrency = 1
+    generate(evaluation(release), runs=tmp_path, outputs=2)
+    assert sorted(acting.asked[:5]) == sorted(acting.asked[5:]) == EVERY
+    generate(evaluation(release), runs=tmp_path, outputs=3)
+    assert Counter(acting.asked) == dict.fromkeys(EVERY, 3)
+    keys = {(row["sample_id"], row["draw"]) for row in table(tmp_path)}
+    assert keys == {(name, draw) for name in EVERY for draw in range(3)}
+    assert generate(evaluation(release), runs=tmp_path).plans[0].todo == ()
+    assert len(table(tmp_path)) == 15
+    for wrong in (0, 65):
+        with pytest.raises(ConfigError, match=f"outputs is {wrong}: expected 1 to 64"):
+            generate(evaluation(release), runs=tmp_path, outputs=wrong)
+
+
+@pytest.mark.parametrize(
+    ("own", "common", "option", "expected"), [(3, 2, None, 3), (None, 2, None, 2), (3, 2, 1, 1)]
+)
+def test_the_option_goes_before_the_system_and_the_system_before_the_config(
+    own: int | None, common: int, option: int | None, expected: int, tmp_path: Path, release: Path
+) -> None:
+    with known(Acting()):
+        config = evaluation(release, system(outputs=own)).model_copy(update={"outputs": common})
+        generate(config, runs=tmp_path, outputs=option, dry_run=True)
+        (plan,) = generate(config, runs=tmp_path, outputs=option, dry_run=True).plans
+    assert len(plan.todo) == expected * len(EVERY)
