@@ -464,7 +464,7 @@ class BatchAsking:
         text = json.dumps(dict(scope), sort_keys=True, default=str)
         self.marker = sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
         self.file_prefix = f"{FILE_PREFIX}{self.marker[:16]}"
-        self.refused = Counter[RefusedRow]()
+        self.refused, self._is_reported = Counter[RefusedRow](), False
         self._open: list[Batch] = []
         self._adopted: list[Batch] = []
         self._waiting: dict[str, list[int]] = {}  # numbers of rows that a batch holds, by id
@@ -580,13 +580,14 @@ class BatchAsking:
         batch = self.api.create(input_file, url, self.marker, len(ids))
         batch.input_file, batch.rows, batch.url = input_file, frozenset(ids), url
         self._open.append(batch)
-        logger.info(
-            "batch %s: %s sent to %r; it stays there if this run ends, and the same command goes "
-            "on with it",
-            batch.id,
-            pluralize(len(ids), "request"),
-            self.api.base_url,
-        )
+        logger.info("batch %s: %s sent", batch.id, pluralize(len(ids), "request"))
+        if not (self._is_reported or self.finished):
+            self._is_reported = True
+            logger.warning(
+                "requests wait in batches at %r, which stay there if this run ends: the same "
+                "command goes on with them",
+                self.api.base_url,
+            )
 
     def _take_earlier(self, row_id: str) -> HttpResponse | None:
         """Return the answer that a batch of an earlier run had; null where it had none."""
