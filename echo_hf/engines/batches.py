@@ -77,8 +77,8 @@ class BatchOptions(BaseModel):
     """How requests go as files; `batch: true` stands for the defaults.
 
     Attributes:
-        folder: Folder for files that you answer yourself, as with `vllm run-batch`; null sends them
-            to the server.
+        folder: Folder for files that you answer yourself, as with `vllm run-batch`, from the
+            working directory; null sends them to the server.
         max_rows: Most requests of a batch.
         max_megabytes: Most megabytes of a batch's file.
         max_wait_hours: Longest wait for a batch; it stays at the provider after that.
@@ -496,11 +496,13 @@ class BatchAsking:
 
     def _is_forgotten(self, batch: Batch) -> bool:
         """Return whether nobody will ask for it: its answers are gone, or a week old."""
-        if not batch.was_ended or not batch.rows:
+        if not (batch.was_ended and batch.rows and batch.input_file):
             return False
         if batch.created_at is not None and batch.created_at < time.time() - MAX_UNREAD_SECONDS:
             return True
-        return not any(map(self.api.has_file, batch.output_files))
+        # A provider that shows no single file shows neither.
+        is_shown = self.api.has_file(batch.input_file)
+        return is_shown and not any(map(self.api.has_file, batch.output_files))
 
     def _adopt(self) -> None:
         """Find what earlier runs sent: which rows their batches hold."""
