@@ -189,7 +189,7 @@ def _estimate(work: Any) -> tuple[str, str]:
 
 
 def _describe_wait(hours: float | None) -> str:
-    return f"up to {hours:g} h a batch" if hours else "unknown, in batches"
+    return f"up to {hours:g} h" if hours else "unknown, in batches"
 
 
 def _show_other_way(console: Console, expected: Sequence[ExpectedCost]) -> None:
@@ -199,10 +199,12 @@ def _show_other_way(console: Console, expected: Sequence[ExpectedCost]) -> None:
         total = add_expected(total, cost) if cost.usd else total
     if total.usd is None or total.batch_usd is None or total.usd.likely < MIN_DOLLARS:
         return
-    hint = "the same one by one" if total.is_batched else "the same with `batch: true`"
-    other = total.plain_usd if total.is_batched else total.batch_usd
-    wait = "" if total.is_batched else f", {_describe_wait(total.batch_hours)}"
-    say(console, f"{hint}: about {format_dollars(other)}{wait}")
+    wait = f"one batch after the other {_describe_wait(total.batch_hours)}"
+    if total.is_batched:
+        say(console, f"{wait}; the same one by one about {format_dollars(total.plain_usd)}")
+    else:
+        usd = format_dollars(total.batch_usd)
+        say(console, f"the same with `batch: true` about {usd}; {wait}")
 
 
 def show_expected(

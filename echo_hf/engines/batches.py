@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -43,7 +44,6 @@ from echo_hf._infra.text import clean, pluralize
 from echo_hf.engines.prices import parse_count
 from echo_hf.engines.server import ApiKey, make_client_options
 from echo_hf.errors import EngineError
-from echo_hf.reasons import Reason
 
 logger = logging.getLogger(__name__)
 
@@ -77,8 +77,8 @@ class BatchOptions(BaseModel):
     """How requests go as files; `batch: true` stands for the defaults.
 
     Attributes:
-        folder: Folder for files that you answer yourself, as with `vllm run-batch`; null sends them
-            to the server.
+        folder: Folder for files that you answer yourself, as with `vllm run-batch`, from the
+            working directory; null sends them to the server.
         max_rows: Most requests of a batch.
         max_megabytes: Most megabytes of a batch's file.
         max_wait_hours: Longest wait for a batch; it stays at the provider after that.
@@ -100,16 +100,19 @@ def _read_switch(value: object) -> object:
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
 
-BatchSwitch = Annotated[BatchOptions | None, BeforeValidator(_read_switch)]
+Accepted = bool | BatchOptions | None
+BatchSwitch = Annotated[
+    BatchOptions | None, BeforeValidator(_read_switch, json_schema_input_type=Accepted)
+]
 
 
-class RefusedRow(Reason):
+class RefusedRow(StrEnum):
     """Why a row of a provider's answers is not read."""
 
-    UNREADABLE = "unreadable", "it is not a JSON object with an id"
-    TOO_LONG = "too_long", f"it has more than {MAX_LINE_BYTES:,} bytes"
-    UNKNOWN = "unknown", "nobody asked for a row of its id"
-    TWICE = "twice", "a row of its id came before"
+    UNREADABLE = "unreadable"  # no JSON object with an id
+    TOO_LONG = "too long"
+    UNKNOWN = "unknown"  # nobody asked for it
+    TWICE = "twice"
 
 
 class Row(NamedTuple):
@@ -461,7 +464,7 @@ class BatchAsking:
         text = json.dumps(dict(scope), sort_keys=True, default=str)
         self.marker = sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
         self.file_prefix = f"{FILE_PREFIX}{self.marker[:16]}"
-        self.refused = Counter[RefusedRow]()
+        self.refused, self._is_reported = Counter[RefusedRow](), False
         self._open: list[Batch] = []
         self._adopted: list[Batch] = []
         self._waiting: dict[str, list[int]] = {}  # numbers of rows that a batch holds, by id
@@ -493,11 +496,13 @@ class BatchAsking:
 
     def _is_forgotten(self, batch: Batch) -> bool:
         """Return whether nobody will ask for it: its answers are gone, or a week old."""
-        if not batch.was_ended or not batch.rows:
+        if not (batch.was_ended and batch.rows and batch.input_file):
             return False
         if batch.created_at is not None and batch.created_at < time.time() - MAX_UNREAD_SECONDS:
             return True
-        return not any(map(self.api.has_file, batch.output_files))
+        # A provider that shows no single file shows neither.
+        is_shown = self.api.has_file(batch.input_file)
+        return is_shown and not any(map(self.api.has_file, batch.output_files))
 
     def _adopt(self) -> None:
         """Find what earlier runs sent: which rows their batches hold."""
@@ -577,13 +582,14 @@ class BatchAsking:
         batch = self.api.create(input_file, url, self.marker, len(ids))
         batch.input_file, batch.rows, batch.url = input_file, frozenset(ids), url
         self._open.append(batch)
-        logger.info(
-            "batch %s: %s sent to %r; it stays there if this run ends, and the same command goes "
-            "on with it",
-            batch.id,
-            pluralize(len(ids), "request"),
-            self.api.base_url,
-        )
+        logger.info("batch %s: %s sent", batch.id, pluralize(len(ids), "request"))
+        if not (self._is_reported or self.finished):
+            self._is_reported = True
+            logger.warning(
+                "requests wait in batches at %r, which stay there if this run ends: the same "
+                "command goes on with them",
+                self.api.base_url,
+            )
 
     def _take_earlier(self, row_id: str) -> HttpResponse | None:
         """Return the answer that a batch of an earlier run had; null where it had none."""

@@ -145,6 +145,13 @@ class OpenAIEngine(ServerEngine):
     def _set_batch_price(self) -> None:
         options, server = self.options, self.options.server
         batch, row = options.batch, find_batch_price(server.label)
+        if row is not None and row.own_form:
+            if batch is not None and batch.folder is None:
+                raise EngineError(
+                    f"engine {KIND!r} has batch, and {server.host!r} takes batches in its own "
+                    "form alone: leave out `batch`, or name another provider"
+                )
+            row = None
         share = batch.price_share if batch else None
         if share is None and (server.is_private or (batch and batch.folder)):
             share = 1.0  # who answers by oneself has one price

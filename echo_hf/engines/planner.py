@@ -149,8 +149,8 @@ class ExpectedCost:
 
     Null stands for a price or a time that nobody knows; `gpu` is the one of one's own that the
     seconds are of, null where others do the work. `plain_usd` is the price of requests that are
-    sent one by one, `batch_usd` that of batches, each null where it is unknown or nobody asks; a
-    batch takes up to `batch_hours`, which a price list says.
+    sent one by one, `batch_usd` that of batches, each null where it is unknown or nobody asks; all
+    take up to `batch_hours` where one batch after the other takes as long as its provider states.
     """
 
     usd: Range | None = None
@@ -184,7 +184,7 @@ def add_expected(first: ExpectedCost, second: ExpectedCost) -> ExpectedCost:
         **sums,
         gpu=first.gpu or second.gpu,
         basis="; ".join(filter(None, (first.basis, second.basis))),
-        batch_hours=max((cost.batch_hours for cost in both if cost.batch_hours), default=None),
+        batch_hours=sum(cost.batch_hours or 0 for cost in both) or None,
         is_batched=any(cost.is_batched for cost in both),
     )
 

@@ -189,8 +189,8 @@ def forge(line: bytes, **changes: Any) -> bytes:
         (lambda lines: [forge(lines[0], custom_id=7), *lines], "1 unreadable"),
         (lambda lines: [*lines, lines[0], lines[1]], "2 twice"),
         (lambda lines: [b"{", b"[" * 100_000, b"[]", b"\xff\xfe", *lines, b""], "4 unreadable"),
-        (lambda lines: [b'{"custom_id": "' + b"x" * 5000 + b'"}', *lines], "1 too_long"),
-        (lambda lines: [b"9" * 40_000, *lines], "1 too_long"),
+        (lambda lines: [b'{"custom_id": "' + b"x" * 5000 + b'"}', *lines], "1 too long"),
+        (lambda lines: [b"9" * 40_000, *lines], "1 too long"),
     ],
 )
 def test_rows_that_nobody_asked_for_are_refused_and_counted(
@@ -200,7 +200,7 @@ def test_rows_that_nobody_asked_for_are_refused_and_counted(
     change: Any,
     refused: str,
 ) -> None:
-    if "too_long" in refused:
+    if "too long" in refused:
         monkeypatch.setattr(batches, "MAX_LINE_BYTES", 2000)
     server.end = spoil(change)
     assert texts(ask(make(server), "a", "b")) == ["a", "b"]
@@ -558,3 +558,38 @@ def test_a_conversation_keeps_its_turns_apart(server: BatchServer) -> None:
     with make(server) as engine:
         assert len(dict(engine.stream(turns))) == 2
     assert len(server.sent()) == 2
+
+
+def leave_read_batch(server: BatchServer, *, age_s: float = 0.0) -> str:
+    """A batch of ours that has ended, and whose rows nobody asks for any more."""
+    with pytest.raises(EngineError):
+        ask(make(server, batch={**FAST, "max_wait_hours": 1e-9}), "old")
+    ((_, batch),) = server.batches.items()
+    server.looks = 0
+    server.look(batch)
+    batch["created_at"] -= age_s
+    return str(batch["output_file_id"])
+
+
+@pytest.mark.parametrize(
+    ("age_s", "is_output_there", "shows_files", "kept"),
+    [
+        (0, True, True, 2),  # another stage may still ask
+        (0, False, True, 0),  # a run was killed while it deleted
+        (0, False, False, 1),
+        (8 * 86400, True, True, 0),
+    ],
+)
+def test_files_of_answers_that_nobody_will_ask_for_are_deleted(
+    server: BatchServer, age_s: float, is_output_there: bool, shows_files: bool, kept: int
+) -> None:
+    server.looks = 10**6
+    output = leave_read_batch(server, age_s=age_s)
+    if not is_output_there:
+        del server.files[output]
+    if not shows_files:
+        server.disturb = lambda method, path: (
+            (404, b"{}") if method == "GET" and path.count("/") == 3 and "/files/" in path else None
+        )
+    assert texts(ask(make(server), "new")) == ["new"]
+    assert len(server.files) == kept
