@@ -139,7 +139,10 @@ def _to_judges() -> dict[str, Request]:
     prompt = EXTRACTED["prompt"]
     task = Task("s", "d", "image_to_image", prompt, (shown[given],))
     words = Task("t", "d", "text_to_image", prompt)
-    outputs = [{"system": "amber", "image": made}, {"system": "birch", "image": given}]
+    outputs = [
+        {"system": "amber", "draw": 0, "image": made},
+        {"system": "birch", "draw": 0, "image": given},
+    ]
     requests = {}
     for rubric, mode in (
         ("overall", "text"),
