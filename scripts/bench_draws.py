@@ -13,17 +13,16 @@ from __future__ import annotations
 import argparse
 import hashlib
 import io
-import resource
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import pairwise
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from datasets import Dataset
+from own_process import forked
 from PIL import Image
 from rich.console import Console
 from rich.table import Table as Screen
@@ -47,13 +46,6 @@ from echo_hf.tables import SAMPLES, Outcome
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 PARTS = ("generate", "judge", "score", "all of it")
 KIND = "bench"
-
-
-class Measurement(NamedTuple):
-    """Processor seconds of each part and of all, and the peak of memory above the start's."""
-
-    seconds: tuple[float, ...]
-    megabytes: float
 
 
 class PlainSystem:
@@ -128,8 +120,8 @@ def write_benchmark(folder: Path, samples: int) -> Path:
     return write_release(folder / "release", splits, images, facts).path
 
 
-def measure(release: Path, runs: Path, systems: int, outputs: int) -> Measurement:
-    """Run an evaluation with that many outputs of each sample."""
+def measure(release: Path, runs: Path, systems: int, outputs: int) -> list[float]:
+    """Return the processor seconds of each part, and of all, with that many outputs."""
     register(KIND, "for this measurement")(PlainSystem)
     register_engine(KIND)(lambda **_: PlainJudge())
     known = {"developer": "Northlight", "status": "current"}
@@ -144,16 +136,12 @@ def measure(release: Path, runs: Path, systems: int, outputs: int) -> Measuremen
             "outputs": outputs,
         }
     )
-    seconds, start = [time.process_time()], _read_peak()
+    seconds = [time.process_time()]
     for work in (generate, judge, score):
         work(config, runs=runs)
         seconds.append(time.process_time())
     parts = [after - before for before, after in pairwise(seconds)]
-    return Measurement((*parts, sum(parts)), _read_peak() - start)
-
-
-def _read_peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return [*parts, sum(parts)]
 
 
 def main() -> None:
@@ -166,14 +154,13 @@ def main() -> None:
         folder = Path(scratch)
         release = write_benchmark(folder, given.samples)
         for outputs in (1, given.outputs):
-            with ProcessPoolExecutor(1, get_context("spawn")) as process:
-                task = (release, folder / "runs", given.systems, outputs)
-                measured.append(process.submit(measure, *task).result())
-    first, several = measured
+            step = partial(measure, release, folder / "runs", given.systems, outputs)
+            measured.append(forked(step))
+    (first, *_), (several, *_) = measured
     screen = Screen("", "1 output", f"{given.outputs} outputs", "ratio", box=None)
-    for name, before, after in zip(PARTS, first.seconds, several.seconds, strict=True):
+    for name, before, after in zip(PARTS, first, several, strict=True):
         screen.add_row(name, f"{before:.1f} s", f"{after:.1f} s", f"{after / before:.2f}")
-    memory = [max(measurement.megabytes, 1) for measurement in measured]
+    memory = [max(megabytes, 1) for _, megabytes in measured]
     ratio = f"{memory[1] / memory[0]:.2f}"
     screen.add_row("more memory", f"{memory[0]:,.0f} MB", f"{memory[1]:,.0f} MB", ratio)
     Console().print(screen)

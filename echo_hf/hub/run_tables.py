@@ -36,6 +36,7 @@ from echo_hf.tables import (
     RESULTS,
     TABLES,
     arrow_rows,
+    fill_draws,
     is_wide,
     lengthen_rows,
 )
@@ -243,6 +244,8 @@ def _read_table(path: Path) -> Dataset:
         if table is not None and is_wide(table, rows.column_names):
             long_rows = [*lengthen_rows(rows.to_pylist())]
             rows = pa.Table.from_pylist(long_rows, table.features.arrow_schema)
+        elif table is not None:
+            rows = fill_draws(rows, table)
         return Dataset(rows, fingerprint=path.stem)
     except (OSError, pa.ArrowException) as error:
         message = " ".join(str(error).split())

@@ -34,6 +34,7 @@ RATING = {
     "rating": Value("float64"),
     "rubric": Value("string"),
     "repeat": Value("int64"),
+    "draw": Value("int64"),
     "sample_digest": Value("string"),
     "outcome": Value("string"),
     "split": Value("string"),

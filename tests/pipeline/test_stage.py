@@ -115,8 +115,15 @@ def test_digest_and_hash_are_the_same_in_every_process() -> None:
         (HUMAN, {"sample_id": "s", "rater": None, "system": "x"}, "s\x1f\x1fx"),
         (
             RATINGS,
-            {"sample_id": "s", "system": "x", "judge": "j", "rubric": "overall", "repeat": 12},
-            "s\x1fx\x1fj\x1foverall\x1f12",
+            {
+                "sample_id": "s",
+                "system": "x",
+                "draw": 1,
+                "judge": "j",
+                "rubric": "overall",
+                "repeat": 12,
+            },
+            "s\x1fx\x1f1\x1fj\x1foverall\x1f12",
         ),
     ],
 )
