@@ -15,8 +15,10 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from shutil import copyfileobj
@@ -40,8 +42,8 @@ from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf._infra.text import clean, pluralize
 from echo_hf.engines.prices import parse_count
+from echo_hf.engines.server import ApiKey, make_client_options
 from echo_hf.errors import EngineError
-from echo_hf.reasons import Reason
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +58,7 @@ MAX_ORPHAN_SECONDS = 3600.0  # a file without a batch is of a run that was kille
 MAX_UNREAD_SECONDS = 7 * 86400.0
 MAX_OPEN_BATCHES = 20
 MAX_WAITING_ROWS = 100_000
-MAX_LINE_BYTES = 64 << 20
+MAX_LINE_BYTES = 128 << 20  # room for an image
 MAX_ANSWER_BYTES = 4 << 30
 CHUNK_BYTES = 1 << 16
 FIRST_POLL_SECONDS = 1.0
@@ -98,16 +100,19 @@ def _read_switch(value: object) -> object:
     return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
 
-BatchSwitch = Annotated[BatchOptions | None, BeforeValidator(_read_switch)]
+Accepted = bool | BatchOptions | None
+BatchSwitch = Annotated[
+    BatchOptions | None, BeforeValidator(_read_switch, json_schema_input_type=Accepted)
+]
 
 
-class RefusedRow(Reason):
+class RefusedRow(StrEnum):
     """Why a row of a provider's answers is not read."""
 
-    UNREADABLE = "unreadable", "it is not a JSON object with an id"
-    TOO_LONG = "too_long", f"it has more than {MAX_LINE_BYTES:,} bytes"
-    UNKNOWN = "unknown", "nobody asked for a row of its id"
-    TWICE = "twice", "a row of its id came before"
+    UNREADABLE = "unreadable"  # no JSON object with an id
+    TOO_LONG = "too long"
+    UNKNOWN = "unknown"  # nobody asked for it
+    TWICE = "twice"
 
 
 class Row(NamedTuple):
@@ -115,15 +120,16 @@ class Row(NamedTuple):
 
     number: int
     id: str
+    url: str
     line: bytes
 
 
-def make_row(number: int, url: str, body: JsonObject, repeat: int = 0) -> Row:
+def make_row(number: int, url: str, body: JsonObject, repeat: int | str = 0) -> Row:
     """Make the row of a request body; a repetition of an equal one has another id."""
     text = json.dumps([url, body, repeat], sort_keys=True, allow_nan=False)
     row_id = sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
     row = {"custom_id": row_id, "method": "POST", "url": url, "body": body}
-    return Row(number, row_id, json.dumps(row).encode() + b"\n")
+    return Row(number, row_id, url, json.dumps(row).encode() + b"\n")
 
 
 Place = tuple[int, int]  # where a row begins in a file, and its length
@@ -144,6 +150,7 @@ class Batch:
     counts: str = ""
     reason: str = ""
     code: str = ""
+    url: str = ""
     rows: frozenset[str] | None = None
     places: dict[str, Place] | None = None  # of its answers, once they are here
     is_adopted: bool = False  # an earlier run sent it
@@ -185,6 +192,7 @@ def parse_batch(document: Any) -> Batch:
         f", {done:,} of {total:,} requests" if total and done is not None else "",
         clean(str(error.get("message") or ""), MAX_REASON_CHARACTERS),
         str(error.get("code")),
+        clean(str(document.get("endpoint") or ""), 100),
     )
 
 
@@ -197,6 +205,7 @@ class BatchApi:
 
     Args:
         client: A client of the `openai` package that does not try again by itself.
+        headers: Headers of every call.
         base_url: Address of the server, for errors.
         timeout_s: Longest wait for an answer.
         retries: How often to try.
@@ -206,12 +215,14 @@ class BatchApi:
     def __init__(
         self,
         client: Any,
+        headers: Mapping[str, Any] | None,
         base_url: str,
         timeout_s: float,
         retries: RetryPolicy,
         advise: Callable[[ApiError], str | None],
     ) -> None:
-        self._client, self.base_url, self._timeout_s = client, base_url, timeout_s
+        self._client, self._headers = client, headers
+        self.base_url, self._timeout_s = base_url, timeout_s
         self.retries, self._advise = retries, advise
 
     def upload(self, name: str, file: IO[bytes]) -> str:
@@ -220,7 +231,7 @@ class BatchApi:
         def attempt() -> str:
             file.seek(0)
             create = self._client.files.with_raw_response.create
-            document = self._read(lambda: create(file=(name, file), purpose="batch"))
+            document = self._read(create, file=(name, file), purpose="batch")
             if (file_id := _parse_id(document.get("id"))) is None:
                 raise RequestError("the answer to an upload has no id of a file")
             return file_id
@@ -239,13 +250,13 @@ class BatchApi:
                 if batch.input_file == input_file and batch.status != "failed":
                     return batch
             is_unsure = True
-            return parse_batch(self._read(lambda: create(input_file_id=input_file, **options)))
+            return parse_batch(self._read(create, input_file_id=input_file, **options))
 
         return self.retries.call(attempt)
 
     def look(self, batch_id: str) -> Batch:
         retrieve = self._client.batches.with_raw_response.retrieve
-        return self.retries.call(lambda: parse_batch(self._read(lambda: retrieve(batch_id))))
+        return self.retries.call(lambda: parse_batch(self._read(retrieve, batch_id)))
 
     def list_batches(self) -> Iterator[Batch]:
         """Yield the batches of the account that may still have files, whoever made them."""
@@ -269,7 +280,7 @@ class BatchApi:
     def has_file(self, file_id: str) -> bool:
         retrieve = self._client.files.with_raw_response.retrieve
         try:
-            self.retries.call(lambda: self._read(lambda: retrieve(file_id)))
+            self.retries.call(lambda: self._read(retrieve, file_id))
         except MissingError:
             return False
         return True
@@ -283,7 +294,7 @@ class BatchApi:
             target.truncate()
             content = self._client.files.with_streaming_response.content
             try:
-                with content(file_id) as response:
+                with content(file_id, extra_headers=self._headers) as response:
                     for chunk in response.iter_bytes(CHUNK_BYTES):
                         if target.tell() - start + len(chunk) > limit:
                             raise EngineError(
@@ -304,7 +315,7 @@ class BatchApi:
         for file_id in file_ids:
             delete = self._client.files.with_raw_response.delete
             try:
-                self.retries.call(lambda: self._read(lambda: delete(file_id)))  # noqa: B023
+                self.retries.call(partial(self._read, delete, file_id))
             except (EngineError, RequestError) as error:
                 logger.warning(
                     "file %s stays at %r, because deleting it failed: delete it there (%s)",
@@ -317,8 +328,8 @@ class BatchApi:
         cursors, oldest = list[str](), time.time() - MAX_AGE_SECONDS
         for _ in range(MAX_PAGES):
             after = {"after": cursors[-1]} if cursors else {}
-            call = lambda: list_page(limit=limit, **after, **options)  # noqa: E731, B023
-            page = self.retries.call(lambda: self._read(call))  # noqa: B023
+            call = partial(self._read, list_page, limit=limit, **after, **options)
+            page = self.retries.call(call)
             data = page.get("data")
             documents = list(map(as_mapping, data if isinstance(data, list) else []))
             dates = [document.get("created_at") for document in documents]
@@ -331,11 +342,11 @@ class BatchApi:
                 return
             cursors.append(last)
 
-    def _read(self, call: Callable[[], Any]) -> JsonObject:
+    def _read(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> JsonObject:
         from openai import APIConnectionError, APIStatusError
 
         try:
-            raw = call()
+            raw = call(*arguments, **options, extra_headers=self._headers)
             reply = HttpResponse(raw.status_code, raw.headers, raw.text)
         except (APIStatusError, APIConnectionError, TimeoutError) as error:
             reply = get_response(error, self.base_url, self._timeout_s)
@@ -358,6 +369,25 @@ class BatchApi:
             )
         advice = self._advise(error) or "fix that, or ask without `batch`"
         return EngineError(f"{self.base_url!r}: {error.summary}: {advice}")
+
+
+@contextmanager
+def open_batch_api(
+    base_url: str,
+    key: ApiKey,
+    timeout_s: float,
+    retries: RetryPolicy,
+    advise: Callable[[ApiError], str | None],
+) -> Iterator[BatchApi]:
+    """Open the files and batches of a server, with a client of its own."""
+    from openai import DefaultHttpxClient, Omit, OpenAI
+
+    options = make_client_options(base_url, key, timeout_s)
+    headers = None if key else {"Authorization": Omit()}
+    # A redirect would take the requests to a server that nobody named.
+    http = DefaultHttpxClient(follow_redirects=False)
+    with OpenAI(**options, http_client=http) as client:
+        yield BatchApi(client, headers, base_url, timeout_s, retries, advise)
 
 
 class MissingError(EngineError):
@@ -404,8 +434,9 @@ class AnswerRows:
         status, body = response.get("status_code"), response.get("body")
         if as_mapping(error).get("code") in NOT_RUN or (not error and body is None):
             return None
-        if error and not body:
-            body, status = {"error": error}, status if status and status != OK else 400
+        if error and not body:  # vLLM puts its whole answer there
+            body = {"error": as_mapping(error).get("error") or error}
+            status = status if status and status != OK else 400
         status = status if isinstance(status, int) and 100 <= status < 600 else OK
         return HttpResponse(status, {}, json.dumps(body))
 
@@ -422,21 +453,15 @@ class BatchAsking:
     Args:
         api: The provider.
         options: Limits of a batch and of the wait.
-        url: The endpoint that answers the rows.
         scope: All that decides an answer, as the engine's signature.
         finished: Ids of batches that this process has read; it is added to.
     """
 
     def __init__(
-        self,
-        api: BatchApi,
-        options: BatchOptions,
-        url: str,
-        scope: Mapping[str, Any],
-        finished: set[str],
+        self, api: BatchApi, options: BatchOptions, scope: Mapping[str, Any], finished: set[str]
     ) -> None:
-        self.api, self.options, self.url, self.finished = api, options, url, finished
-        text = json.dumps([url, dict(scope)], sort_keys=True, default=str)
+        self.api, self.options, self.finished = api, options, finished
+        text = json.dumps(dict(scope), sort_keys=True, default=str)
         self.marker = sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
         self.file_prefix = f"{FILE_PREFIX}{self.marker[:16]}"
         self.refused = Counter[RefusedRow]()
@@ -518,7 +543,7 @@ class BatchAsking:
         limit = int(self.options.max_megabytes * MEGABYTE)
         sent = sum(map(len, self._waiting.values()))
         with ExitStack() as stack:
-            file, ids, size = stack.enter_context(TemporaryFile()), list[str](), 0
+            files = dict[str, tuple[IO[bytes], list[str]]]()  # by endpoint: a batch has one
             while sent < MAX_WAITING_ROWS and len(self._open) < MAX_OPEN_BATCHES:
                 if (row := next(rows, None)) is None:
                     break
@@ -534,21 +559,26 @@ class BatchAsking:
                     size_mb = len(row.line) / MEGABYTE
                     yield row.number, f"the request has {size_mb:.1f} MB, more than a batch holds"
                 else:
-                    if size + len(row.line) > limit or len(ids) == self.options.max_rows:
-                        self._send(file, ids)
-                        file, ids, size = stack.enter_context(TemporaryFile()), [], 0
+                    file, ids = files.get(row.url, (None, []))
+                    if file is not None and (
+                        file.tell() + len(row.line) > limit or len(ids) == self.options.max_rows
+                    ):
+                        self._send(row.url, file, ids)
+                        file = None
+                    if file is None:
+                        file, ids = stack.enter_context(TemporaryFile()), []
+                        files[row.url] = file, ids
                     file.write(row.line)
                     ids.append(row.id)
-                    size += len(row.line)
                     self._waiting[row.id] = [row.number]
                     sent += 1
-            if ids:
-                self._send(file, ids)
+            for url, (file, ids) in files.items():
+                self._send(url, file, ids)
 
-    def _send(self, file: IO[bytes], ids: list[str]) -> None:
+    def _send(self, url: str, file: IO[bytes], ids: list[str]) -> None:
         input_file = self.api.upload(f"{self.file_prefix}.jsonl", file)
-        batch = self.api.create(input_file, self.url, self.marker, len(ids))
-        batch.input_file, batch.rows = input_file, frozenset(ids)
+        batch = self.api.create(input_file, url, self.marker, len(ids))
+        batch.input_file, batch.rows, batch.url = input_file, frozenset(ids), url
         self._open.append(batch)
         logger.info(
             "batch %s: %s sent to %r; it stays there if this run ends, and the same command goes "
@@ -593,7 +623,7 @@ class BatchAsking:
             # It was not begun: its turn comes once others have ended.
             logger.info("batch %s: the provider's queue is full", batch.id)
             self._sleep(batch)
-            again = self.api.create(batch.input_file, self.url, self.marker, len(batch.rows or ()))
+            again = self.api.create(batch.input_file, batch.url, self.marker, len(batch.rows or ()))
             batch.id, batch.status, batch.code = again.id, again.status, ""
 
     def _sleep(self, batch: Batch) -> None:

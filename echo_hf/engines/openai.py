@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from echo_hf._infra.http_errors import (
     OK,
+    ApiError,
     HttpResponse,
     JsonObject,
     as_mapping,
@@ -35,13 +36,13 @@ from echo_hf.engines.base import (
 )
 from echo_hf.engines.batches import (
     AskRows,
-    BatchApi,
     BatchAsking,
     BatchOptions,
     BatchSwitch,
     Row,
     ask_in_folder,
     make_row,
+    open_batch_api,
 )
 from echo_hf.engines.checkpoint import failed_completion, model_family
 from echo_hf.engines.pixels import build_image_part, pixel_budget
@@ -144,6 +145,13 @@ class OpenAIEngine(ServerEngine):
     def _set_batch_price(self) -> None:
         options, server = self.options, self.options.server
         batch, row = options.batch, find_batch_price(server.label)
+        if row is not None and row.own_form:
+            if batch is not None and batch.folder is None:
+                raise EngineError(
+                    f"engine {KIND!r} has batch, and {server.host!r} takes batches in its own "
+                    "form alone: leave out `batch`, or name another provider"
+                )
+            row = None
         share = batch.price_share if batch else None
         if share is None and (server.is_private or (batch and batch.folder)):
             share = 1.0  # who answers by oneself has one price
@@ -224,17 +232,13 @@ class OpenAIEngine(ServerEngine):
         if options.folder is not None:
             yield partial(ask_in_folder, Path(options.folder), self.options.model)
             return
-        from openai import DefaultHttpxClient, OpenAI
+        own, scope, finished = self.options, self.signature(), self._finished_batches
 
-        http = DefaultHttpxClient(follow_redirects=False)
-        with OpenAI(**self.client_options(), http_client=http) as client:
-            own = self.options
-            names = (own.model, own.base_url, own.api_key_env)
-            api = BatchApi(
-                client, own.base_url, own.timeout_s, self.retries, lambda e: e.find_advice(*names)
-            )
-            scope, finished = self.signature(), self._finished_batches
-            yield lambda rows: BatchAsking(api, options, BATCH_URL, scope, finished).stream(rows)
+        def advise(error: ApiError) -> str | None:
+            return error.find_advice(own.model, own.base_url, own.api_key_env)
+
+        with open_batch_api(own.base_url, self._key, own.timeout_s, self.retries, advise) as api:
+            yield lambda rows: BatchAsking(api, options, scope, finished).stream(rows)
 
     def _ask_in_batches(
         self,

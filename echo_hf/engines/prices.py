@@ -89,13 +89,14 @@ class TokenPrice(Section):
 
 
 class BatchPrice(Section):
-    """What a server's batches cost, as a share of its standard prices.
+    """The price of a server's batches, as a share of its standard prices.
 
     Attributes:
         server: The server, which also stands for the names below it.
         share: Share of every price.
         cached: Share of the price of cached tokens, null when unknown.
         hours: The longest wait that the server states.
+        own_form: Whether it takes no files in the form of OpenAI's API.
         as_of: The day on which the list was true.
         basis: Where the shares come from.
         sources: The addresses that say so.
@@ -105,6 +106,7 @@ class BatchPrice(Section):
     share: Annotated[float, Field(ge=0, le=1)]
     cached: Annotated[float, Field(ge=0, le=1)] | None = None
     hours: Annotated[float, Field(gt=0)]
+    own_form: bool = False
     as_of: datetime.date
     basis: str
     sources: tuple[str, ...] = Field(min_length=1)

@@ -236,6 +236,18 @@ PACKAGES = ("openai",)
 SendBody = Callable[[JsonObject], Awaitable[HttpResponse]]
 
 
+def make_client_options(base_url: str, key: ApiKey, timeout_s: float) -> dict[str, Any]:
+    """Return the options of a client of the package `openai` that tries nothing again."""
+    from openai import Timeout
+
+    return {
+        "api_key": key.secret.get_secret_value() or PLACEHOLDER_KEY,
+        "base_url": base_url,
+        "max_retries": 0,
+        "timeout": Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_SECONDS)),
+    }
+
+
 def error_completion(error: str) -> Completion:
     return Completion(None, error, "error")
 
@@ -268,19 +280,6 @@ class ServerEngine(StreamingEngine):
         self._price = price
         self.usd_per_million_prompt_tokens = price and price.prompt
         self.usd_per_million_completion_tokens = price and price.completion
-
-    def client_options(self) -> dict[str, Any]:
-        """Return the options of a client that does not try again by itself."""
-        from openai import Timeout
-
-        options = self.options
-        connect = min(options.timeout_s, MAX_CONNECT_SECONDS)
-        return {
-            "api_key": self._key.secret.get_secret_value() or PLACEHOLDER_KEY,
-            "base_url": options.base_url,
-            "max_retries": 0,
-            "timeout": Timeout(options.timeout_s, connect=connect),
-        }
 
     def signature(self) -> Mapping[str, Any]:
         """Return everything that decides an answer; not the key, nor a private server's address."""
@@ -355,7 +354,8 @@ class ServerEngine(StreamingEngine):
 
             # A redirect would take the posts to a server that nobody named.
             http = DefaultAsyncHttpxClient(follow_redirects=False)
-            async with AsyncOpenAI(**self.client_options(), http_client=http) as client:
+            own = make_client_options(options.base_url, self._key, options.timeout_s)
+            async with AsyncOpenAI(**own, http_client=http) as client:
                 yield partial(self._process, client)
 
         numbered = enumerate(chain([first], requests))

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 Lines = list[bytes]
+PROMPT = re.compile(rb'name="prompt"\r\n\r\n(.*?)\r\n', re.DOTALL)
 FILENAME = re.compile(rb'filename="([^"]*)"')
 
 
@@ -164,8 +165,11 @@ class BatchServer:
                     document = self._list(dict(reversed(shown.items())), query)
                 case ("GET", ["batches", name]) if name in self.batches:
                     document = self.look(self.batches[name])
-                case ("POST", ["chat", "completions"]):
-                    status, answer = self.answer(json.loads(data))
+                case ("POST", ["chat", "completions"] | ["images", "generations" | "edits"]):
+                    is_form = kind.startswith("multipart")
+                    prompt = PROMPT.search(data) if is_form else None
+                    body = {"prompt": prompt[1].decode()} if prompt else json.loads(data)
+                    status, answer = self.answer(body)
                     return status, json.dumps(answer).encode()
             if document is None:
                 return 404, json.dumps({"error": {"message": f"no {path}"}}).encode()

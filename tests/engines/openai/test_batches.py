@@ -189,8 +189,8 @@ def forge(line: bytes, **changes: Any) -> bytes:
         (lambda lines: [forge(lines[0], custom_id=7), *lines], "1 unreadable"),
         (lambda lines: [*lines, lines[0], lines[1]], "2 twice"),
         (lambda lines: [b"{", b"[" * 100_000, b"[]", b"\xff\xfe", *lines, b""], "4 unreadable"),
-        (lambda lines: [b'{"custom_id": "' + b"x" * 5000 + b'"}', *lines], "1 too_long"),
-        (lambda lines: [b"9" * 40_000, *lines], "1 too_long"),
+        (lambda lines: [b'{"custom_id": "' + b"x" * 5000 + b'"}', *lines], "1 too long"),
+        (lambda lines: [b"9" * 40_000, *lines], "1 too long"),
     ],
 )
 def test_rows_that_nobody_asked_for_are_refused_and_counted(
@@ -200,7 +200,7 @@ def test_rows_that_nobody_asked_for_are_refused_and_counted(
     change: Any,
     refused: str,
 ) -> None:
-    if "too_long" in refused:
+    if "too long" in refused:
         monkeypatch.setattr(batches, "MAX_LINE_BYTES", 2000)
     server.end = spoil(change)
     assert texts(ask(make(server), "a", "b")) == ["a", "b"]
@@ -457,6 +457,7 @@ def test_a_request_larger_than_a_batch_is_its_own_failure(server: BatchServer) -
         # Gemini's layer leaves the status out, vLLM puts an error beside its status.
         ({"response": {"body": {"a": 1}}}, (200, {"a": 1})),
         ({"response": {"status_code": 400, "body": None}, "error": {"message": "no"}}, (400, "no")),
+        ({"response": {"status_code": 404}, "error": {"error": {"message": "no"}}}, (404, "no")),
         ({"response": None, "error": {"code": "server_error", "message": "no"}}, (400, "no")),
         ({"response": {"status_code": 10**9, "body": {}}}, (200, {})),
         ({"response": None, "error": {"code": "batch_expired"}}, None),
