@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
+import pickle
 import random
+import signal
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +30,7 @@ from echo_hf.collect.relevance import Relevance, RelevanceAnswer
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import Completion, Request, Text, Usage
 from echo_hf.engines.openai import OpenAIEngine
+from echo_hf.engines.pooled import make_portable
 from echo_hf.engines.rules import RulesEngine
 from echo_hf.errors import ConfigError, EngineError
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
@@ -32,6 +39,7 @@ from echo_hf.pipeline.packing import pack_requests, unpack_completion
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.prompts import load_prompt
 from echo_hf.tables import POSTS
+from tests.engines.openai.batch_server import chat, running_batches
 from tests.engines.openai.loopback_server import (
     Answer,
     Asked,
@@ -400,6 +408,74 @@ def test_a_killed_run_makes_the_requests_that_are_left(
     assert sum(map(len, together)) - 40 <= 4  # one that was under way
     assert len({tuple(group) for group in together}) == 10
     assert (len(store), asked_alone(server)) == (40, [])
+
+
+BATCHED = posts(*texts(30))
+
+
+def answer_rows(body: dict[str, Any]) -> tuple[int, Any]:
+    """Loses the second post of each request, which is then asked about alone."""
+    shown = json.loads(body["messages"][1]["content"].splitlines()[1])
+    if isinstance(shown, dict):
+        return 200, chat(json.dumps(answer(shown["text"])))
+    entries = [{"number": post["number"], **answer(post["text"])} for post in shown]
+    return 200, chat(json.dumps({"posts": entries[:1] + entries[2:]}))
+
+
+def fill_in_batches(url: str, path: str) -> None:
+    batch = {"poll_s": 0.005, "max_rows": 3}
+    engine = OpenAIEngine(model="tiny", base_url=url, backoff_s=0.001, batch=batch)
+    with closing(Store(Path(path))) as store, engine:
+        fill(PACKED, BATCHED, engine, store)
+
+
+def test_a_killed_run_in_batches_sends_no_request_twice(tmp_path: Path) -> None:
+    """Wherever it is killed, the requests that are left are those which a provider may have."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "openai"])
+    draws, seen = random.Random(5), set[str]()
+    for kill in range(6):
+        with running_batches(answer=answer_rows) as server:
+            process = context.Process(
+                target=fill_in_batches, args=(server.url, str(tmp_path / f"{kill}.sqlite"))
+            )
+            handle_call, kill_at, numbers = server.handle, draws.randrange(4, 24), count()
+
+            def handle(
+                method: str,
+                path: str,
+                *rest: Any,
+                _go: Any = (handle_call, kill_at, numbers, process),
+            ) -> tuple[int, bytes]:
+                call, last, order, killed = _go
+                reply: tuple[int, bytes] = call(method, path, *rest)
+                if next(order) == last:
+                    seen.add(path)
+                    os.kill(killed.pid, signal.SIGKILL)
+                return reply
+
+            server.handle = handle  # type: ignore[method-assign]
+            process.start()
+            process.join(60)
+            assert process.exitcode == -signal.SIGKILL
+            fill_in_batches(server.url, str(tmp_path / f"{kill}.sqlite"))
+            with closing(Store(tmp_path / f"{kill}.sqlite")) as store:
+                engine = OpenAIEngine(model="tiny", base_url=server.url)
+                assert fill(PACKED, BATCHED, engine, store).calls == 0
+                assert scores(PACKED, BATCHED, engine, store=store) == list(map(answer, texts(30)))
+            assert set(server.sent().values()) == {1}
+            assert len(server.sent()) == 8 + 8
+    assert len(seen) > 2
+
+
+def test_workers_elsewhere_are_sent_what_is_asked_together() -> None:
+    """As a request of its own, which needs nothing that only this process has."""
+    packed = pack_requests(requests_of("a", "b"))
+    sent = pickle.loads(pickle.dumps(make_portable(packed)))  # noqa: S301 - our own
+    assert (sent.messages, sent.max_tokens) == (packed.messages, packed.max_tokens)
+    assert packed.answer is not None
+    assert sent.answer.model_json_schema() == packed.answer.model_json_schema()
+    assert pickle.loads(pickle.dumps(make_portable(requests_of("a")[0]))).packing is None  # noqa: S301
 
 
 def test_a_dead_server_is_asked_once_a_request_before_it_ends(
