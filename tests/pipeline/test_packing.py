@@ -34,6 +34,7 @@ from echo_hf.engines.pooled import make_portable
 from echo_hf.engines.rules import RulesEngine
 from echo_hf.errors import ConfigError, EngineError
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
+from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.pipeline.batch_inference import FillStats, fill, plan_requests
 from echo_hf.pipeline.packing import pack_requests, unpack_completion
 from echo_hf.pipeline.stage_runner import run_stage
@@ -577,11 +578,26 @@ def test_a_number_that_cannot_be_is_refused(
         run_until(config(tmp_path, server, ["a"], number), "relevance")
 
 
+@pytest.mark.parametrize("odd", ["\ud800", "[" * 900 + "]" * 900, "[" * 99_000 + "]" * 99_000])
+def test_what_no_file_could_hold_is_no_answer_of_others(odd: str) -> None:
+    requests = requests_of("a", "b")
+    first, second = (post["number"] for post in quoted_in(pack_requests(requests)))
+    note = json.dumps(odd) if len(odd) == 1 else odd
+    entries = (
+        f'{{"number": {first}, "score": 3, "note": {note}}}, {{"number": {second}, "score": 2}}'
+    )
+    parts = unpack_completion(requests, Completion(f'{{"posts": [{entries}]}}'))
+    answers = [parse(*pair, b"") for pair in zip(requests, parts, strict=True)]
+    assert answers[1] == RelevanceAnswer(score=2) or isinstance(answers[1], Failure)
+    assert all((part.text or "").encode() for part in parts)
+
+
 def test_an_entry_is_read_as_a_single_answer_is() -> None:
     """A whole number may be written as 4.0, and keys that nobody asked for are left out."""
     requests = requests_of("a", "b")
     numbers = [post["number"] for post in quoted_in(pack_requests(requests))]
     entries = [{"number": n, "score": 4.0, "note": None, "why": "it says so"} for n in numbers]
     parts = unpack_completion(requests, Completion(f"Here: {json.dumps(entries)}"))
+    assert json.loads(parts[0].text or "") == {"score": 4.0, "note": None}
     read = [RelevanceAnswer.model_validate_json(part.text or "") for part in parts]
     assert read == [RelevanceAnswer(score=4)] * 2
