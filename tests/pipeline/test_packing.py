@@ -21,6 +21,7 @@ import yaml
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.parquet import read_table
 
 from echo_hf.builder.build import build, run_until
 from echo_hf.builder.shards import build_shard
@@ -561,6 +562,22 @@ def test_shards_that_begin_ask_for_each_post_once(server: LoopbackServer, tmp_pa
     for number in range(2):
         build_shard(file, f"{number}/2", runs=tmp_path / "runs")
     assert relevance_texts(server) == sorted(texts(20))
+
+
+def test_a_release_carries_the_answer_of_each_post(server: LoopbackServer, tmp_path: Path) -> None:
+    server.behave, file = build_with(server), config(tmp_path, server, texts(10))
+    release = build(file, runs=tmp_path / "runs", with_responses=True, allow_empty=True)
+    server.asked.clear()
+    again: dict[str, Any] = {"responses": release.path, "allow_empty": True}
+    build(file, runs=tmp_path / "replayed", **again)
+    assert server.asked == []
+    kept = [
+        read_table(tmp_path / runs / "lumen" / "stages" / "relevance" / "kept.parquet")
+        for runs in ("runs", "replayed")
+    ]
+    assert kept[0].equals(kept[1])
+    scored = {row["text"]: row["relevance"] for row in kept[0].to_pylist()}
+    assert scored == {text: answer(text) for text in texts(10)}
 
 
 def test_a_dry_run_plans_it(server: LoopbackServer, tmp_path: Path) -> None:
