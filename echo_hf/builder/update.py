@@ -241,7 +241,7 @@ def plan_build(
         else:
             posts = len(read_records(run.config.posts, run.folder.root / CRAWL_LEDGER_FILE))
         planned_stages = [
-            _plan_stage(run, name, engine, posts, counted=number == first_number)
+            plan_stage(run, name, engine, posts, counted=number == first_number)
             for number, name in enumerate(run.stages)
             if posts and number >= max(first_number, 1) and (engine := run.engine(name)) is not None
         ]
@@ -252,9 +252,10 @@ def _kept_file(run: BuildRun, stage: str) -> str:
     return str(run.folder.stage_folder(stage) / "kept.parquet")
 
 
-def _plan_stage(
+def plan_stage(
     run: BuildRun, name: str, engine: Engine, posts: int, *, counted: bool
 ) -> PlannedStage:
+    """Plan a stage from its own input where that is to be `counted`, else by shares of posts."""
     stage = run.stage(name)
     if not isinstance(stage, ModelStage) or not engine.stored:  # answers that cost nothing
         return PlannedStage(name, 0, 0, counted, NO_WORK, ways=dict.fromkeys(WAYS, ZERO))

@@ -120,7 +120,7 @@ def find_batch_price(server: str) -> BatchPrice | None:
 
 
 class PlatformPrice(Section):
-    """What a platform charges for reading, in US dollars, and how much may be read."""
+    """A platform's prices for reading, in US dollars, and how much may be read."""
 
     usd_per_post: Dollars
     usd_per_author: Dollars

@@ -15,6 +15,8 @@ from dataclasses import replace
 from itertools import groupby, islice
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
 from echo_hf.engines.base import Completion, Failed, Message, Request, Text, Usage
 from echo_hf.pipeline.answer_text import RepeatedKeyError, find_answer_value
 from echo_hf.prompts import quote_as_data
@@ -95,7 +97,7 @@ def _draw_numbers(requests: Sequence[Request]) -> list[int]:
 
 def _split_answer(requests: Sequence[Request], text: str) -> Iterator[str]:
     """Yield the answer of each post, or why it has none, which is no answer either."""
-    numbers, entries = _draw_numbers(requests), _read_entries(text)
+    numbers, entries = _draw_numbers(requests), _read_entries(text, requests[0].answer)
     counts = Counter(number for number, _ in entries)
     strangers = [number for number in counts if number not in numbers]
     answer_of = dict(entries)
@@ -105,23 +107,29 @@ def _split_answer(requests: Sequence[Request], text: str) -> Iterator[str]:
         elif counts[number] != 1:
             yield f"{counts[number]} answers have number {number}"
         else:
-            yield json.dumps(answer_of[number], ensure_ascii=False)
+            yield answer_of[number]
 
 
-def _read_entries(text: str) -> list[tuple[int, dict[str, Any]]]:
-    """Read the entries of an answer, each with its number; none where it cannot be read."""
+def _read_entries(text: str, answer: type[BaseModel] | None) -> list[tuple[int, str]]:
+    """Read the number and the declared fields of each entry; none where they cannot be read."""
+    names = answer.model_fields if answer is not None else ()
     try:
         document = json.loads(find_answer_value(text) or "null", parse_int=_parse_integer)
+        if isinstance(document, dict):
+            document = document.get(ENTRIES)
+        entries = document if isinstance(document, list) else []
+        return [
+            (number, _dump({name: entry[name] for name in names if name in entry}))
+            for entry in entries
+            if isinstance(entry, dict) and type(number := entry.get(NUMBER)) is int
+        ]
     except (RepeatedKeyError, ValueError, RecursionError):
         return []
-    if isinstance(document, dict):
-        document = document.get(ENTRIES)
-    entries = document if isinstance(document, list) else []
-    return [
-        (number, {name: value for name, value in entry.items() if name != NUMBER})
-        for entry in entries
-        if isinstance(entry, dict) and type(number := entry.get(NUMBER)) is int
-    ]
+
+
+def _dump(value: Any) -> str:
+    # Half of a surrogate pair is no text that an answer could be read from.
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
 
 
 def _parse_integer(digits: str) -> int | float:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
+import pickle
 import random
+import signal
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +21,7 @@ import yaml
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.parquet import read_table
 
 from echo_hf.builder.build import build, run_until
 from echo_hf.builder.shards import build_shard
@@ -24,14 +31,17 @@ from echo_hf.collect.relevance import Relevance, RelevanceAnswer
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import Completion, Request, Text, Usage
 from echo_hf.engines.openai import OpenAIEngine
+from echo_hf.engines.pooled import make_portable
 from echo_hf.engines.rules import RulesEngine
 from echo_hf.errors import ConfigError, EngineError
 from echo_hf.pipeline.answer_store import Store, compute_request_keys
+from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.pipeline.batch_inference import FillStats, fill, plan_requests
 from echo_hf.pipeline.packing import pack_requests, unpack_completion
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.prompts import load_prompt
 from echo_hf.tables import POSTS
+from tests.engines.openai.batch_server import chat, running_batches
 from tests.engines.openai.loopback_server import (
     Answer,
     Asked,
@@ -402,6 +412,74 @@ def test_a_killed_run_makes_the_requests_that_are_left(
     assert (len(store), asked_alone(server)) == (40, [])
 
 
+BATCHED = posts(*texts(30))
+
+
+def answer_rows(body: dict[str, Any]) -> tuple[int, Any]:
+    """Loses the second post of each request, which is then asked about alone."""
+    shown = json.loads(body["messages"][1]["content"].splitlines()[1])
+    if isinstance(shown, dict):
+        return 200, chat(json.dumps(answer(shown["text"])))
+    entries = [{"number": post["number"], **answer(post["text"])} for post in shown]
+    return 200, chat(json.dumps({"posts": entries[:1] + entries[2:]}))
+
+
+def fill_in_batches(url: str, path: str) -> None:
+    batch = {"poll_s": 0.005, "max_rows": 3}
+    engine = OpenAIEngine(model="tiny", base_url=url, backoff_s=0.001, batch=batch)
+    with closing(Store(Path(path))) as store, engine:
+        fill(PACKED, BATCHED, engine, store)
+
+
+def test_a_killed_run_in_batches_sends_no_request_twice(tmp_path: Path) -> None:
+    """Wherever it is killed, the requests that are left are those which a provider may have."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "openai"])
+    draws, seen = random.Random(5), set[str]()
+    for kill in range(6):
+        with running_batches(answer=answer_rows) as server:
+            process = context.Process(
+                target=fill_in_batches, args=(server.url, str(tmp_path / f"{kill}.sqlite"))
+            )
+            handle_call, kill_at, numbers = server.handle, draws.randrange(4, 24), count()
+
+            def handle(
+                method: str,
+                path: str,
+                *rest: Any,
+                _go: Any = (handle_call, kill_at, numbers, process),
+            ) -> tuple[int, bytes]:
+                call, last, order, killed = _go
+                reply: tuple[int, bytes] = call(method, path, *rest)
+                if next(order) == last:
+                    seen.add(path)
+                    os.kill(killed.pid, signal.SIGKILL)
+                return reply
+
+            server.handle = handle  # type: ignore[method-assign]
+            process.start()
+            process.join(60)
+            assert process.exitcode == -signal.SIGKILL
+            fill_in_batches(server.url, str(tmp_path / f"{kill}.sqlite"))
+            with closing(Store(tmp_path / f"{kill}.sqlite")) as store:
+                engine = OpenAIEngine(model="tiny", base_url=server.url)
+                assert fill(PACKED, BATCHED, engine, store).calls == 0
+                assert scores(PACKED, BATCHED, engine, store=store) == list(map(answer, texts(30)))
+            assert set(server.sent().values()) == {1}
+            assert len(server.sent()) == 8 + 8
+    assert len(seen) > 2
+
+
+def test_workers_elsewhere_are_sent_what_is_asked_together() -> None:
+    """As a request of its own, which needs nothing that only this process has."""
+    packed = pack_requests(requests_of("a", "b"))
+    sent = pickle.loads(pickle.dumps(make_portable(packed)))  # noqa: S301 - our own
+    assert (sent.messages, sent.max_tokens) == (packed.messages, packed.max_tokens)
+    assert packed.answer is not None
+    assert sent.answer.model_json_schema() == packed.answer.model_json_schema()
+    assert pickle.loads(pickle.dumps(make_portable(requests_of("a")[0]))).packing is None  # noqa: S301
+
+
 def test_a_dead_server_is_asked_once_a_request_before_it_ends(
     server: LoopbackServer, engine: OpenAIEngine, store: Store
 ) -> None:
@@ -486,6 +564,22 @@ def test_shards_that_begin_ask_for_each_post_once(server: LoopbackServer, tmp_pa
     assert relevance_texts(server) == sorted(texts(20))
 
 
+def test_a_release_carries_the_answer_of_each_post(server: LoopbackServer, tmp_path: Path) -> None:
+    server.behave, file = build_with(server), config(tmp_path, server, texts(10))
+    release = build(file, runs=tmp_path / "runs", with_responses=True, allow_empty=True)
+    server.asked.clear()
+    again: dict[str, Any] = {"responses": release.path, "allow_empty": True}
+    build(file, runs=tmp_path / "replayed", **again)
+    assert server.asked == []
+    kept = [
+        read_table(tmp_path / runs / "lumen" / "stages" / "relevance" / "kept.parquet")
+        for runs in ("runs", "replayed")
+    ]
+    assert kept[0].equals(kept[1])
+    scored = {row["text"]: row["relevance"] for row in kept[0].to_pylist()}
+    assert scored == {text: answer(text) for text in texts(10)}
+
+
 def test_a_dry_run_plans_it(server: LoopbackServer, tmp_path: Path) -> None:
     file = config(tmp_path, server, texts(10))
     run_until(file, "collect", runs=tmp_path / "runs")
@@ -501,11 +595,26 @@ def test_a_number_that_cannot_be_is_refused(
         run_until(config(tmp_path, server, ["a"], number), "relevance")
 
 
+@pytest.mark.parametrize("odd", ["\ud800", "[" * 900 + "]" * 900, "[" * 99_000 + "]" * 99_000])
+def test_what_no_file_could_hold_is_no_answer_of_others(odd: str) -> None:
+    requests = requests_of("a", "b")
+    first, second = (post["number"] for post in quoted_in(pack_requests(requests)))
+    note = json.dumps(odd) if len(odd) == 1 else odd
+    entries = (
+        f'{{"number": {first}, "score": 3, "note": {note}}}, {{"number": {second}, "score": 2}}'
+    )
+    parts = unpack_completion(requests, Completion(f'{{"posts": [{entries}]}}'))
+    answers = [parse(*pair, b"") for pair in zip(requests, parts, strict=True)]
+    assert answers[1] == RelevanceAnswer(score=2) or isinstance(answers[1], Failure)
+    assert all((part.text or "").encode() for part in parts)
+
+
 def test_an_entry_is_read_as_a_single_answer_is() -> None:
     """A whole number may be written as 4.0, and keys that nobody asked for are left out."""
     requests = requests_of("a", "b")
     numbers = [post["number"] for post in quoted_in(pack_requests(requests))]
     entries = [{"number": n, "score": 4.0, "note": None, "why": "it says so"} for n in numbers]
     parts = unpack_completion(requests, Completion(f"Here: {json.dumps(entries)}"))
+    assert json.loads(parts[0].text or "") == {"score": 4.0, "note": None}
     read = [RelevanceAnswer.model_validate_json(part.text or "") for part in parts]
     assert read == [RelevanceAnswer(score=4)] * 2

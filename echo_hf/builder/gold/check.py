@@ -78,7 +78,7 @@ class StageCheck:
 
 @dataclass(frozen=True)
 class PackingCheck:
-    """What it costs in accuracy that posts are scored together, on the same posts one by one.
+    """Scores of posts that were asked about together, compared with those of the same one by one.
 
     Attributes:
         posts_per_request: Most posts of a request.
