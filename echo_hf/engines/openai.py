@@ -34,16 +34,16 @@ from echo_hf.engines.base import (
     check_installed,
     register,
 )
-from echo_hf.engines.batches import (
+from echo_hf.engines.batch_api import open_batch_api
+from echo_hf.engines.batch_rows import (
     AskRows,
-    BatchAsking,
     BatchOptions,
     BatchSwitch,
     Row,
     ask_in_folder,
     make_row,
-    open_batch_api,
 )
+from echo_hf.engines.batches import BatchAsking
 from echo_hf.engines.checkpoint import failed_completion, model_family
 from echo_hf.engines.pixels import build_image_part, pixel_budget
 from echo_hf.engines.prices import (

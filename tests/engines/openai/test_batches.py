@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 
-from echo_hf.engines import batches
+from echo_hf.engines import batch_api, batch_rows
 from echo_hf.engines.base import Completion, Message, Request, Text, make_engine
-from echo_hf.engines.batches import AnswerRows, parse_batch
+from echo_hf.engines.batch_api import parse_batch
+from echo_hf.engines.batch_rows import AnswerRows
 from echo_hf.engines.openai import OpenAIEngine
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store
@@ -201,7 +202,7 @@ def test_rows_that_nobody_asked_for_are_refused_and_counted(
     refused: str,
 ) -> None:
     if "too long" in refused:
-        monkeypatch.setattr(batches, "MAX_LINE_BYTES", 2000)
+        monkeypatch.setattr(batch_rows, "MAX_LINE_BYTES", 2000)
     server.end = spoil(change)
     assert texts(ask(make(server), "a", "b")) == ["a", "b"]
     assert refused in caplog.text
@@ -217,7 +218,7 @@ def test_of_rows_that_come_twice_the_first_counts(server: BatchServer) -> None:
 def test_a_file_of_answers_is_read_up_to_a_limit(
     server: BatchServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches.BatchApi.download, "__defaults__", (1000,))
+    monkeypatch.setattr(batch_api.BatchApi.download, "__defaults__", (1000,))
     server.end = spoil(lambda lines: [*lines, b"x" * 100_000])
     with pytest.raises(EngineError, match="has more than 1,000 bytes"):
         ask(make(server), "a")
