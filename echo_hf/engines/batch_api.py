@@ -6,9 +6,9 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO, Any
 
@@ -109,7 +109,7 @@ class BatchApi:
 
     Args:
         client: A client of the `openai` package that does not try again by itself.
-        headers: Headers of every call.
+        key: The key, which stands in no error; a server without keys is sent none.
         base_url: Address of the server, for errors.
         timeout_s: Longest wait for an answer.
         retries: How often to try.
@@ -119,13 +119,16 @@ class BatchApi:
     def __init__(
         self,
         client: Any,
-        headers: Mapping[str, Any] | None,
+        key: ApiKey,
         base_url: str,
         timeout_s: float,
         retries: RetryPolicy,
         advise: Callable[[ApiError], str | None],
     ) -> None:
-        self._client, self._headers = client, headers
+        from openai import Omit
+
+        self._client, self._mask = client, key.mask_in
+        self._headers = None if key else {"Authorization": Omit()}
         self.base_url, self._timeout_s = base_url, timeout_s
         self.retries, self._advise = retries, advise
 
@@ -263,6 +266,7 @@ class BatchApi:
 
     def _explain(self, reply: HttpResponse) -> Exception:
         error = read_api_error(reply)
+        error = replace(error, message=self._mask(error.message))
         if is_transient(error.status):
             return RequestError(error.summary, str(error.status), wait_s=error.wait_s)
         if error.status in (404, 405, 410, 501):
@@ -284,14 +288,13 @@ def open_batch_api(
     advise: Callable[[ApiError], str | None],
 ) -> Iterator[BatchApi]:
     """Open the files and batches of a server, with a client of its own."""
-    from openai import DefaultHttpxClient, Omit, OpenAI
+    from openai import DefaultHttpxClient, OpenAI
 
     options = make_client_options(base_url, key, timeout_s)
-    headers = None if key else {"Authorization": Omit()}
     # A redirect would take the requests to a server that nobody named.
     http = DefaultHttpxClient(follow_redirects=False)
     with OpenAI(**options, http_client=http) as client:
-        yield BatchApi(client, headers, base_url, timeout_s, retries, advise)
+        yield BatchApi(client, key, base_url, timeout_s, retries, advise)
 
 
 class MissingError(EngineError):

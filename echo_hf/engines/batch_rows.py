@@ -137,7 +137,7 @@ class AnswerRows:
         row = as_mapping(json.loads(self.file.read(place[1])))
         response, error = as_mapping(row.get("response")), row.get("error")
         status, body = response.get("status_code"), response.get("body")
-        if as_mapping(error).get("code") in NOT_RUN or (not error and body is None):
+        if str(as_mapping(error).get("code")) in NOT_RUN or (not error and body is None):
             return None
         if error and not body:  # vLLM puts its whole answer there
             body = {"error": as_mapping(error).get("error") or error}

@@ -13,7 +13,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from hashlib import sha256
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -258,22 +258,23 @@ class BatchAsking:
         """Return the places of a batch's answers, from its files; none where those are gone."""
         looks = 0 if batch.was_ended else LOOKS_FOR_FILES
         while batch.places is None:
-            with suppress(MissingError):
-                if not any(earlier.places for earlier in self._adopted):
-                    self._answers.file.truncate(0)
-                places, refused = dict[str, Place](), Counter[RefusedRow]()
-                for name in batch.output_files:
-                    start = self._answers.file.seek(0, 2)
+            if not any(earlier.places for earlier in self._adopted):
+                self._answers.file.truncate(0)
+            places, refused, missing = dict[str, Place](), Counter[RefusedRow](), 0
+            for name in batch.output_files:
+                start = self._answers.file.seek(0, 2)
+                try:
                     self.api.download(name, self._answers.file)
+                except MissingError:
+                    missing += 1
+                else:
                     refused += self._answers.index(start, batch.rows, places)
-                if batch.output_files or batch.status != "completed" or not looks:
-                    batch.places = places
-                    self.refused += refused
-                    break
-            if not looks:
-                batch.places = {}
+            is_whole = not missing and (batch.output_files or batch.status != "completed")
+            if is_whole or not looks:
+                batch.places = places
+                self.refused += refused
             else:
                 looks -= 1
                 self._sleep(batch)
                 self._look(batch)
-        return batch.places or {}
+        return batch.places

@@ -267,7 +267,7 @@ class OpenAIEngine(ServerEngine):
         for number, response in ask(make_rows()):
             request = under_way.pop(number)
             if isinstance(response, str):
-                yield number, error_completion(response)
+                yield number, error_completion(self._clean_message(response))
             elif self._refuses_schema(response, structured):
                 refused.append((number, request))
             else:

@@ -108,6 +108,57 @@ def test_neither_posts_nor_the_key_stand_in_metadata_names_or_logs(
     assert refused.error == "status 400: bad (key)"
 
 
+@pytest.mark.parametrize("place", [("POST", "batches"), ("GET", "content"), ("DELETE", "file-1")])
+def test_a_key_that_the_server_repeats_stands_in_no_error_and_no_log(
+    server: BatchServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    place: tuple[str, str],
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    caplog.set_level(logging.DEBUG, "echo_hf")
+    fault = json.dumps({"error": {"message": f"no room for {KEY}"}}).encode()
+    server.disturb = lambda method, path: (
+        (503, fault) if (method, path.split("/")[-1]) == place else None
+    )
+    error = ""
+    try:
+        ask(make(server, max_attempts=2), "a")
+    except EngineError as raised:
+        error = str(raised)
+    assert "no room for (key)" in error + caplog.text
+    assert KEY not in error + caplog.text
+
+
+def test_a_provider_s_reason_may_repeat_the_key(
+    server: BatchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def end(one: BatchServer, _: Rows) -> tuple[str, Lines, Lines]:
+        batch = list(one.batches.values())[-1]
+        batch["errors"] = {"data": [{"code": ["x"], "message": f"bad {KEY}"}]}
+        return "failed", [], []
+
+    server.end = end
+    (failed,) = ask(make(server), "a")
+    assert failed.error == "batch failed: bad (key)"
+
+
+def test_answers_count_where_only_the_file_of_errors_is_gone(server: BatchServer) -> None:
+    server.end = fail_some
+    calls = iter(range(10**6))
+
+    def disturb(_: str, path: str) -> tuple[int, bytes] | None:
+        # Of each two contents the second is that of the errors.
+        return (404, b"{}") if path.endswith("/content") and next(calls) % 2 else None
+
+    server.disturb = disturb
+    found = ask(make(server), "a", "b", "c")
+    assert texts(found)[1:] == ["ok", "ok"]
+    assert "without an answer" in str(found[0].error)
+
+
 def test_repetitions_of_a_question_are_rows_of_their_own(server: BatchServer) -> None:
     first = request("again")
     second = Request(**{name: getattr(first, name) for name in first.__slots__} | {"repeat": 1})
@@ -464,6 +515,7 @@ def test_a_request_larger_than_a_batch_is_its_own_failure(server: BatchServer) -
         ({"response": None, "error": {"code": "batch_expired"}}, None),
         ({"response": None, "error": None}, None),
         ({"response": 7, "error": []}, None),
+        ({"response": None, "error": {"code": ["x"], "message": "no"}}, (400, "no")),
     ],
     ids=str,
 )
