@@ -34,16 +34,16 @@ from echo_hf.engines.base import (
     check_installed,
     register,
 )
-from echo_hf.engines.batches import (
+from echo_hf.engines.batch_api import open_batch_api
+from echo_hf.engines.batch_rows import (
     AskRows,
-    BatchAsking,
     BatchOptions,
     BatchSwitch,
     Row,
     ask_in_folder,
     make_row,
-    open_batch_api,
 )
+from echo_hf.engines.batches import BatchAsking
 from echo_hf.engines.checkpoint import failed_completion, model_family
 from echo_hf.engines.pixels import build_image_part, pixel_budget
 from echo_hf.engines.prices import (
@@ -267,7 +267,7 @@ class OpenAIEngine(ServerEngine):
         for number, response in ask(make_rows()):
             request = under_way.pop(number)
             if isinstance(response, str):
-                yield number, error_completion(response)
+                yield number, error_completion(self._clean_message(response))
             elif self._refuses_schema(response, structured):
                 refused.append((number, request))
             else:

@@ -25,14 +25,9 @@ from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf.config.checks import StrictInt, Words
 from echo_hf.config.systems import OutputPrice, OutputSize, SystemConfig
 from echo_hf.engines.base import Usage
-from echo_hf.engines.batches import (
-    BatchAsking,
-    BatchOptions,
-    BatchSwitch,
-    Row,
-    make_row,
-    open_batch_api,
-)
+from echo_hf.engines.batch_api import open_batch_api
+from echo_hf.engines.batch_rows import BatchOptions, BatchSwitch, Row, make_row
+from echo_hf.engines.batches import BatchAsking
 from echo_hf.engines.prices import (
     compute_call_cost,
     find_batch_price,

@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 
-from echo_hf.engines import batches
+from echo_hf.engines import batch_api, batch_rows
 from echo_hf.engines.base import Completion, Message, Request, Text, make_engine
-from echo_hf.engines.batches import AnswerRows, parse_batch
+from echo_hf.engines.batch_api import parse_batch
+from echo_hf.engines.batch_rows import AnswerRows
 from echo_hf.engines.openai import OpenAIEngine
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store
@@ -105,6 +106,57 @@ def test_neither_posts_nor_the_key_stand_in_metadata_names_or_logs(
     for secret in ("somebody", "posted", KEY):
         assert secret not in known + caplog.text + str(refused.error)
     assert refused.error == "status 400: bad (key)"
+
+
+@pytest.mark.parametrize("place", [("POST", "batches"), ("GET", "content"), ("DELETE", "file-1")])
+def test_a_key_that_the_server_repeats_stands_in_no_error_and_no_log(
+    server: BatchServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    place: tuple[str, str],
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    caplog.set_level(logging.DEBUG, "echo_hf")
+    fault = json.dumps({"error": {"message": f"no room for {KEY}"}}).encode()
+    server.disturb = lambda method, path: (
+        (503, fault) if (method, path.split("/")[-1]) == place else None
+    )
+    error = ""
+    try:
+        ask(make(server, max_attempts=2), "a")
+    except EngineError as raised:
+        error = str(raised)
+    assert "no room for (key)" in error + caplog.text
+    assert KEY not in error + caplog.text
+
+
+def test_a_provider_s_reason_may_repeat_the_key(
+    server: BatchServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def end(one: BatchServer, _: Rows) -> tuple[str, Lines, Lines]:
+        batch = list(one.batches.values())[-1]
+        batch["errors"] = {"data": [{"code": ["x"], "message": f"bad {KEY}"}]}
+        return "failed", [], []
+
+    server.end = end
+    (failed,) = ask(make(server), "a")
+    assert failed.error == "batch failed: bad (key)"
+
+
+def test_answers_count_where_only_the_file_of_errors_is_gone(server: BatchServer) -> None:
+    server.end = fail_some
+    calls = iter(range(10**6))
+
+    def disturb(_: str, path: str) -> tuple[int, bytes] | None:
+        # Of each two contents the second is that of the errors.
+        return (404, b"{}") if path.endswith("/content") and next(calls) % 2 else None
+
+    server.disturb = disturb
+    found = ask(make(server), "a", "b", "c")
+    assert texts(found)[1:] == ["ok", "ok"]
+    assert "without an answer" in str(found[0].error)
 
 
 def test_repetitions_of_a_question_are_rows_of_their_own(server: BatchServer) -> None:
@@ -201,7 +253,7 @@ def test_rows_that_nobody_asked_for_are_refused_and_counted(
     refused: str,
 ) -> None:
     if "too long" in refused:
-        monkeypatch.setattr(batches, "MAX_LINE_BYTES", 2000)
+        monkeypatch.setattr(batch_rows, "MAX_LINE_BYTES", 2000)
     server.end = spoil(change)
     assert texts(ask(make(server), "a", "b")) == ["a", "b"]
     assert refused in caplog.text
@@ -217,7 +269,7 @@ def test_of_rows_that_come_twice_the_first_counts(server: BatchServer) -> None:
 def test_a_file_of_answers_is_read_up_to_a_limit(
     server: BatchServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches.BatchApi.download, "__defaults__", (1000,))
+    monkeypatch.setattr(batch_api.BatchApi.download, "__defaults__", (1000,))
     server.end = spoil(lambda lines: [*lines, b"x" * 100_000])
     with pytest.raises(EngineError, match="has more than 1,000 bytes"):
         ask(make(server), "a")
@@ -463,6 +515,7 @@ def test_a_request_larger_than_a_batch_is_its_own_failure(server: BatchServer) -
         ({"response": None, "error": {"code": "batch_expired"}}, None),
         ({"response": None, "error": None}, None),
         ({"response": 7, "error": []}, None),
+        ({"response": None, "error": {"code": ["x"], "message": "no"}}, (400, "no")),
     ],
     ids=str,
 )
