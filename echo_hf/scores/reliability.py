@@ -29,7 +29,7 @@ PER_SUCCESS = {
 }
 MIN_SUCCESSES, MIN_SOLVED = 5, 3
 MIN_KNOWN = 0.95  # of the tries
-MAX_OUTPUTS = 64  # a prompt, of a purchase
+MAX_OUTPUTS = 64  # of a prompt, as systems draw
 Purchased = Literal["prompts", "outputs"]
 
 
@@ -269,7 +269,7 @@ def reliability(
             cost_usd, latency_s and sample_digest. Without them the rated outputs are the tries. An
             output without an image and without a known cost was not billed.
         threshold: The rating from which on an output succeeds.
-        k: The largest number of tries; null for as many as a prompt has.
+        k: The largest number of tries; null for as many as a prompt has, up to 64.
         success: `rating`: most judges who rated it give it the threshold or more, a judge who
             rated it repeatedly by the mean; equal numbers are no success. `checks`: it passes each
             check in the ratings that was answered of it, by most judges: give those that were
@@ -336,7 +336,7 @@ class _Measure:
         self.is_known = ~np.isnan(drawn.success)
         self.counts = drawn.sum_up(self.is_known)  # [system, sample], as the next
         self.successes = drawn.sum_up(self.is_known, drawn.success)
-        largest = int(self.counts.max(initial=0))
+        largest = min(int(self.counts.max(initial=0)), MAX_OUTPUTS)
         if k is not None and k > largest > 0:
             raise ScoreError(f"k is {k!r}: expected 1 to {largest}, as many tries as a prompt has")
         self.numbers = range(1, (k or largest) + 1)
@@ -472,7 +472,6 @@ class _Measure:
             for ratings, own in zip(self.drawn.ratings, rated, strict=True)
             if len(own)
         ]
-        weights = self._weigh_ranks(max((own.shape[-1] for own in ranked), default=0))
         points = np.zeros((len(self.numbers) * 2, systems, samples))
         best, worst = dict[str, dict[int, Estimate]](), dict[str, dict[int, Estimate]]()
         for at, system in enumerate(self.drawn.systems):
@@ -480,10 +479,7 @@ class _Measure:
             for values, other in product(ranked, range(systems)):
                 if other == at:
                     continue
-                own, others = (
-                    weights[(~np.isnan(values[each])).sum(axis=-1), :, : values.shape[-1]]
-                    for each in (at, other)
-                )
+                own, others = (self._weigh_ranks(values[each]) for each in (at, other))
                 won = to_verdicts(values[at][:, None, :] - values[other][:, :, None])
                 shares = (own * (others @ (np.nan_to_num(won) + 1) / 2)).sum(axis=-1).T
                 judges[:, other] += ~np.isnan(shares)
@@ -505,22 +501,23 @@ class _Measure:
         ranked[cells, ranks] = values[chosen]
         return ranked.reshape(systems, samples, -1)
 
-    def _weigh_ranks(self, largest: int) -> Floats:
+    def _weigh_ranks(self, ranked: Floats) -> Floats:
         """Return which share of choices of k outputs has its best, or its worst, at a rank.
 
-        It is [outputs, best or worst and k, rank], NaN where there are fewer than k.
+        It is [sample, best or worst and k, rank], NaN where there are fewer than k.
         """
         from scipy.special import comb
 
-        outputs, numbers = np.arange(largest + 1)[:, None, None], np.array(self.numbers)[:, None]
-        ranks = np.arange(largest)
+        counts, place = np.unique((~np.isnan(ranked)).sum(axis=-1), return_inverse=True)
+        outputs, ranks = counts[:, None, None], np.arange(ranked.shape[-1])
+        numbers = np.array(self.numbers)[:, None]
         shares = [
             divide(
                 np.where(ranks < outputs, comb(beaten, numbers - 1), 0.0), comb(outputs, numbers)
             )
             for beaten in (ranks, outputs - 1 - ranks)
         ]
-        return np.concatenate(shares, axis=1)
+        return np.concatenate(shares, axis=1)[place]
 
     def _split_variance(self) -> dict[str, VarianceSplit | None]:
         splits = {}

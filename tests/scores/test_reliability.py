@@ -550,6 +550,16 @@ def test_systems_may_have_different_numbers_of_draws() -> None:
     assert reliability(rows, k=2).pass_at["b"][2] == found.pass_at["b"][2]
 
 
+def test_curves_end_at_64_tries() -> None:
+    """Where a prompt has more, all of them count: 32 of 2,000 choices of one."""
+    ratings = [[GOOD] * 32 + [BAD] * 1968]
+    found = reliability(rows_of({"a": ratings, "b": ratings}))
+    assert max(found.pass_at["a"]) == max(found.best_of["a"]) == 64
+    assert found.best_of["a"][64].value == pytest.approx(0.5)
+    missed = math.prod((1968 - at) / (2000 - at) for at in range(64))
+    assert found.pass_at["a"][64].value == pytest.approx(1 - missed)
+
+
 def test_ratings_that_do_not_count_are_counted() -> None:
     rows = rows_of({"a": [[GOOD, GOOD, GOOD, BAD]] * 3})
     rows = [{**row, "sample_digest": "now", "rubric": "overall"} for row in rows]
