@@ -1,9 +1,9 @@
 """What each stage would send to a model about one small invented thread, made readable.
 
 The files in `tests/golden` are these requests as they were when somebody last looked at them:
-`scripts/write_requests.py` writes them. Feedback has a second one, for the phrase, and roles one
-for an image that is not there; safety has one for each form of a guard, and judges have one for
-each rubric, each form of a rating, and each set of metrics.
+`scripts/write_requests.py` writes them. Feedback has a second one, for the phrase, roles one for an
+image that is not there, and relevance one about several posts; safety has one for each form of a
+guard, and judges have one for each rubric, each form of a rating, and each set of metrics.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from echo_hf.judging.applicability import Applicability, build_applicability_row
 from echo_hf.judging.compare import Compare, build_pairs
 from echo_hf.judging.rate import OutputsToRate, Rate
 from echo_hf.pipeline.answers import Failure, NoAnswers
+from echo_hf.pipeline.packing import pack_requests
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_order import load_stage_class
 from echo_hf.samples.extract import Extract, ExtractAnswer
@@ -117,6 +118,8 @@ def golden_requests() -> dict[str, Request]:
             names = {each.name for each in fields(other)} & parts.keys()
             own = {each: parts[each] for each in names}
             requests[name] = other(**own).requests(shown)[0][0]
+    packed = replace(relevance, posts_per_request=16).requests(posts)
+    requests["relevance_packed"] = pack_requests([request for row in packed for request in row])
     requests["feedback_phrase"] = feedback.requests(shown)[0][-1]
     requests["roles_absent"] = _about_absent(roles, samples)
     requests["screenshots"] = _about_screenshot(screenshots, shown)

@@ -142,7 +142,7 @@ OPENED: Mapping[str, set[str]] = {
         *("judging/score.py", "pipeline/stage_runner.py", "report/run_data.py"),
         *("samples/screenshots.py", "systems/journal.py"),
         *("systems/images.py", "hub/hydrate.py", "hub/release.py", "hub/publish.py"),
-        *("hub/authors_dataset.py",),
+        *("hub/authors_dataset.py", "engines/batch_rows.py"),
     },
     "named by a user in a config or a command": {
         *("builder/takedown.py", "builder/gold/folder.py", "builder/gold/posts.py"),

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,21 +20,24 @@ from echo_hf.builder.checks import ChecksResult, check_complaints
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE
 from echo_hf.collect.records import read_records
 from echo_hf.config.loading import Config, load_config
-from echo_hf.engines.base import Engine, check_installed, check_vision
+from echo_hf.engines.base import Engine, Packing, Text, check_installed, check_vision
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import (
     NO_WORK,
     TOKENS_PER_IMAGE,
+    ZERO,
     ExpectedCost,
+    Range,
     RequestPlan,
     estimate_calls,
+    estimate_tokens,
 )
 from echo_hf.engines.prices import read_price_list
 from echo_hf.errors import RunError, StageError
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release, is_complete
 from echo_hf.judging.judge import choose_judges
-from echo_hf.pipeline.batch_inference import plan_requests
+from echo_hf.pipeline.batch_inference import plan_packings
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.run_folder import RunFolder
@@ -46,6 +49,9 @@ BACKUP_FOLDER = "release-before"
 FILES_FIELD = "files"
 MAX_VALUE_CHARACTERS = 120
 SHARE_FACTOR = 2  # estimates from other posts may be off by this factor
+WAYS = ("plain", "packed", "batched", "both")
+USUAL_POSTS_PER_REQUEST = 16
+TOKENS_PER_NUMBER = 4  # of a post and of its answer, where several are asked about in one request
 SHARE_BASIS = "calls by the share of the bundled corpus, half to twice"
 
 
@@ -173,10 +179,10 @@ def explain_changes(run: BuildRun, stage: str | None = None) -> list[StageDiffer
             changes += [] if changes else [StageDifference(name, "result", "", "", extent)]
             continue
         recorded, current = _flatten(record.describe), _flatten(run.describe(name))
-        for field in sorted({*recorded, *current}):
-            old, new = recorded.get(field), current.get(field)
+        for path in sorted({*recorded, *current}):
+            old, new = recorded.get(path), current.get(path)
             if old != new:
-                changes.append(StageDifference(name, field, _format(old), _format(new), extent))
+                changes.append(StageDifference(name, path, _format(old), _format(new), extent))
     return changes
 
 
@@ -204,13 +210,21 @@ def _format(value: Any) -> str:
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """The calls that one stage will make; `todo` is estimated, or null, where not `counted`."""
+    """The calls that one stage will make; `todo` is estimated, or null, where not `counted`.
+
+    `ways` is the price of the same work by how it could be asked: `plain`, `packed`, with several
+    posts in a request, `batched`, and `both`; each null where nobody knows it.
+    """
 
     stage: str
     todo: int | None
     stored: int
     counted: bool  # from the real input
     expected: ExpectedCost
+    prompt_tokens: int | None = 0
+    answer_tokens: int | None = 0
+    ways: Mapping[str, Range | None] = field(default_factory=dict)
+    posts_per_request: int = 1  # of the way `packed`
 
 
 def plan_build(
@@ -227,7 +241,7 @@ def plan_build(
         else:
             posts = len(read_records(run.config.posts, run.folder.root / CRAWL_LEDGER_FILE))
         planned_stages = [
-            _plan_stage(run, name, engine, posts, counted=number == first_number)
+            plan_stage(run, name, engine, posts, counted=number == first_number)
             for number, name in enumerate(run.stages)
             if posts and number >= max(first_number, 1) and (engine := run.engine(name)) is not None
         ]
@@ -238,36 +252,68 @@ def _kept_file(run: BuildRun, stage: str) -> str:
     return str(run.folder.stage_folder(stage) / "kept.parquet")
 
 
-def _plan_stage(
+def plan_stage(
     run: BuildRun, name: str, engine: Engine, posts: int, *, counted: bool
 ) -> PlannedStage:
+    """Plan a stage from its own input where that is to be `counted`, else by shares of posts."""
     stage = run.stage(name)
     if not isinstance(stage, ModelStage) or not engine.stored:  # answers that cost nothing
-        return PlannedStage(name, 0, 0, counted, NO_WORK)
+        return PlannedStage(name, 0, 0, counted, NO_WORK, ways=dict.fromkeys(WAYS, ZERO))
+    own_size = getattr(stage, "posts_per_request", 1)
+    size = own_size if own_size > 1 else USUAL_POSTS_PER_REQUEST
+    packing, share = stage.make_packing(size), read_price_list()["stages"].get(name)
     if counted:
         input_path = _kept_file(run, run.stages[run.stages.index(name) - 1])
         dataset = Dataset.from_parquet(input_path, cache_dir=str(run.folder.cache))
         with closing(run.folder.open_store()) as store:
             stage = stage.prepared(dataset, offline=True, watch=run.watch)
-            request_plan = plan_requests(stage, dataset, engine, store)
-        expected = estimate_calls(engine, request_plan)
-        return PlannedStage(name, request_plan.calls, request_plan.stored, True, expected)
-    share = read_price_list()["stages"].get(name)
-    if share is None:  # of another package
-        return PlannedStage(name, None, 0, False, ExpectedCost())
+            alone, packed = plan_packings(stage, dataset, engine, store, [None, packing])
+    elif share is None:  # of another package
+        return PlannedStage(name, None, 0, False, ExpectedCost(), None, None)
+    else:
+        alone, packed = _plan_by_share(stage, posts, share, packing)
+    if share is not None:
+        answer, count = share["answer"], alone.calls
+        alone = replace(alone, answers=count, answer_tokens=count * answer)
+        answer += TOKENS_PER_NUMBER if packing else 0
+        packed = replace(packed, answers=count, answer_tokens=count * answer)
+    costs = [estimate_calls(engine, plan) for plan in (alone, packed)]
+    if not counted and alone.calls:
+        costs = [_widen(cost) for cost in costs]
+    plan, expected = (packed, costs[1]) if own_size > 1 else (alone, costs[0])
+    prices = [*((cost.plain_usd or cost.usd) for cost in costs)]
+    prices += [cost.batch_usd or price for cost, price in zip(costs, prices, strict=True)]
+    tokens = plan.prompt_tokens, plan.answer_tokens
+    ways = dict(zip(WAYS, prices, strict=True))
+    return PlannedStage(name, plan.calls, plan.stored, counted, expected, *tokens, ways, size)
+
+
+def _plan_by_share(
+    stage: ModelStage, posts: int, share: Mapping[str, float], packing: Packing | None
+) -> tuple[RequestPlan, RequestPlan]:
+    """Return what a stage may ask about so many posts, alone and as it could be packed."""
     calls = round(posts * share["calls"])
     images = round(calls * share["images"])
-    tokens = calls * share["text"] + images * TOKENS_PER_IMAGE
-    likely = RequestPlan(requests=calls, prompt_tokens=tokens, images=images)
-    likely_calls = estimate_calls(engine, likely)
-    if calls:
-        likely_calls = replace(
-            likely_calls,
-            usd=likely_calls.usd and likely_calls.usd.expand(SHARE_FACTOR),
-            seconds=likely_calls.seconds and likely_calls.seconds.expand(SHARE_FACTOR),
-            basis="; ".join(filter(None, (SHARE_BASIS, likely_calls.basis))),
-        )
-    return PlannedStage(name, calls, 0, False, likely_calls)
+    tokens = round(calls * share["text"]) + images * TOKENS_PER_IMAGE
+    alone = RequestPlan(requests=calls, prompt_tokens=tokens, images=images)
+    if packing is None:
+        return alone, alone
+    instructions = sum(
+        estimate_tokens(part.text) for part in packing.instructions.parts if isinstance(part, Text)
+    )
+    requests = -(-calls // packing.size)
+    quoted = share["text"] - estimate_tokens(stage.prompt.text) + TOKENS_PER_NUMBER
+    tokens = requests * instructions + round(calls * max(quoted, TOKENS_PER_NUMBER))
+    return alone, RequestPlan(requests=requests, prompt_tokens=tokens)
+
+
+def _widen(cost: ExpectedCost) -> ExpectedCost:
+    """Widen what was estimated from the shares of other posts."""
+    names = ("usd", "seconds", "plain_usd", "batch_usd")
+    amounts = {name: getattr(cost, name) for name in names}
+    ranges = {name: amount and amount.expand(SHARE_FACTOR) for name, amount in amounts.items()}
+    basis = "; ".join(filter(None, (SHARE_BASIS, cost.basis)))
+    return replace(cost, **ranges, basis=basis)
 
 
 def try_stage(config: Config | Path | str, name: str, *, runs: Path | str | None = None) -> Trial:

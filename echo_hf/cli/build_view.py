@@ -203,14 +203,24 @@ def _format_end(planned: PlannedQuery) -> str:
 def _format_counts(queries: Sequence[PlannedQuery]) -> tuple[str, ...]:
     posts = [query.posts for query in queries if query.posts is not None]
     costs = [query.usd for query in queries if query.usd is not None]
+    most = [query.most_usd for query in queries if query.most_usd is not None]
     is_known, requests = len(posts) == len(queries), sum(query.requests for query in queries)
     return (
         f"{len(queries):,}",
         f"{sum(query.done for query in queries):,}",
         f"{sum(posts):,}" if is_known else NOTHING,
         f"{requests:,}" if is_known else f"≥ {requests:,}",
-        f"${sum(costs, 0.0):,.2f}" if len(costs) == len(queries) else NOTHING,
+        format_amounts(sum(costs), sum(most)) if len(costs) == len(queries) else NOTHING,
     )
+
+
+def format_amounts(least: float, most: float) -> str:
+    """Format an amount of dollars, or two ends of what it may be.
+
+    >>> format_amounts(5, 15), format_amounts(0, 0)
+    ('$5.00 to $15.00', '$0.00')
+    """
+    return " to ".join(dict.fromkeys(f"${usd:,.2f}" for usd in (least, most)))
 
 
 def _format_plan(queries: Sequence[PlannedQuery], search: Search) -> Iterator[str]:
@@ -225,6 +235,12 @@ def _format_plan(queries: Sequence[PlannedQuery], search: Search) -> Iterator[st
     budget, expand = search.budget, search.expand
     limits = [f"{budget.posts:,} posts"] if budget.posts is not None else []
     limits += [f"${budget.usd:,.2f}"] if budget.usd is not None else []
+    for tariff in {query.tariff for query in queries}:  # that of the platform
+        counted = budget.posts or 1000
+        if (amounts := tariff.compute_cost(counted)) and amounts[0]:
+            cap = tariff.most_posts_a_month
+            limit = f"; {cap:,} posts a month are the most" if cap else ""
+            yield f"{counted:,} posts cost {format_amounts(*amounts)}{limit}"
     if limits:
         yield f"asking ends at {' or '.join(limits)}, replies included"
     elif any(query.usd != 0 for query in queries):
@@ -545,11 +561,21 @@ def _format_footer(result: CheckResult) -> Iterator[str]:
             why = "people say too little of them, or two things"
             yield f"{check.stage}: {skipped} left out: {why}."
     yield from (f"{note}." for note in result.notes)
-    spent = [
-        stage.fill.stage_cost_usd
-        for stage in result.stages
-        if stage.fill.stage_cost_usd is not None
-    ]
+    costs = [stage.fill.stage_cost_usd for stage in result.stages]
+    if (packing := result.packing) and packing.posts:
+        counts = (packing.right, packing.right_alone)
+        right, alone = (format_share(count / packing.posts) for count in counts)
+        low, high = f"{packing.low:+.1f}", f"{packing.high:+.1f}"
+        yield (
+            f"relevance, {packing.posts_per_request} posts a request: {right} % of "
+            f"{packing.posts:,} scores are right, one by one {alone} %: "
+            f"{packing.points:+.1f} points ({low} to {high})."
+        )
+        if all(packing.prompt_tokens):
+            tokens = " against ".join(f"{tokens:,}" for tokens in packing.prompt_tokens)
+            yield f"Their prompt tokens: {tokens}."
+        costs.append(packing.cost_usd[1])
+    spent = [cost for cost in costs if cost is not None]
     if spent:
         yield f"These answers cost ${sum(spent):.2f}."
 
@@ -619,7 +645,8 @@ def check_as_json(result: CheckResult) -> dict[str, Any]:
     from echo_hf.hub.manifest import get_version
 
     payload = {"toolkit": get_version(), **vars(result), "stages": stages}
-    return {**payload, "notes": list(result.notes)}
+    packing = result.packing and dataclasses.asdict(result.packing)
+    return {**payload, "notes": list(result.notes), "packing": packing}
 
 
 def show_open(console: Console, reviews: OpenReviews, config: str) -> None:

@@ -24,7 +24,15 @@ from echo_hf._infra.text import (
 )
 from echo_hf._infra.text import format_table as markdown_table
 from echo_hf.engines.base import Failed
-from echo_hf.engines.planner import UNKNOWN, ExpectedCost, Range, format_dollars, format_seconds
+from echo_hf.engines.planner import (
+    UNKNOWN,
+    ZERO,
+    ExpectedCost,
+    Range,
+    add_expected,
+    format_dollars,
+    format_seconds,
+)
 from echo_hf.errors import describe_install
 from echo_hf.judging.audit import AuditResult, NotAudited
 from echo_hf.judging.board import judge_names
@@ -141,14 +149,37 @@ def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
         todo = (
             f"{'' if stage.counted else 'about '}{stage.todo:,}" if stage.todo is not None else "?"
         )
-        rows.append((Text(stage.stage, "bold"), todo, f"{stage.stored:,}", *_estimate(stage)))
-    console.print(make_table("stage", "to ask", "stored", *ESTIMATES, rows=rows))
-    show_expected(console, [(stage.stage, stage.expected) for stage in plan])
+        counts = (stage.stored, stage.prompt_tokens, stage.answer_tokens)
+        figures = ("?" if count is None else f"{count:,}" for count in counts)
+        rows.append((Text(stage.stage, "bold"), todo, *figures, *_estimate(stage)))
+    heads = ("stage", "to ask", "stored", "prompt tokens", "answer tokens", *ESTIMATES)
+    console.print(make_table(*heads, rows=rows))
+    show_expected(console, [(stage.stage, stage.expected) for stage in plan], other_way=False)
+    _show_stage_ways(console, plan)
+
+
+def _show_stage_ways(console: Console, plan: Sequence[PlannedStage]) -> None:
+    """Show on one line what all stages cost in each way that they could be asked."""
+    size = max(stage.posts_per_request for stage in plan)
+    hours = max((stage.expected.batch_hours or 0 for stage in plan), default=0)
+    wait = f" ({_describe_wait(hours)})" if hours else ""
+    words = {
+        "plain": "one by one",
+        "packed": f"{size} posts a request",
+        "batched": f"in batches{wait}",
+        "both": "both",
+    }
+    totals = {way: Range.total(filter(None, (s.ways.get(way) for s in plan))) for way in words}
+    if totals["plain"].likely >= MIN_DOLLARS:
+        amounts = (f"${usd.likely:,.2f} {words[way]}" for way, usd in totals.items())
+        say(console, f"by way of asking: {', '.join(amounts)}")
 
 
 def _estimate(work: Any) -> tuple[str, str]:
     expected: ExpectedCost = work.expected
     usd = NOTHING if expected.cost_usd == 0 else format_dollars(expected.usd)
+    if expected.is_batched:
+        return usd, _describe_wait(expected.batch_hours)
     if expected.seconds is not None and expected.seconds.likely < MIN_SECONDS:
         return usd, NOTHING
     return (
@@ -157,7 +188,28 @@ def _estimate(work: Any) -> tuple[str, str]:
     )
 
 
-def show_expected(console: Console, estimates: Sequence[tuple[str, ExpectedCost]]) -> None:
+def _describe_wait(hours: float | None) -> str:
+    return f"up to {hours:g} h" if hours else "unknown, in batches"
+
+
+def _show_other_way(console: Console, expected: Sequence[ExpectedCost]) -> None:
+    """Show the price of the way that the config does not take, where one is known."""
+    total = ExpectedCost(ZERO, ZERO)
+    for cost in expected:
+        total = add_expected(total, cost) if cost.usd else total
+    if total.usd is None or total.batch_usd is None or total.usd.likely < MIN_DOLLARS:
+        return
+    wait = f"one batch after the other {_describe_wait(total.batch_hours)}"
+    if total.is_batched:
+        say(console, f"{wait}; the same one by one about {format_dollars(total.plain_usd)}")
+    else:
+        usd = format_dollars(total.batch_usd)
+        say(console, f"the same with `batch: true` about {usd}; {wait}")
+
+
+def show_expected(
+    console: Console, estimates: Sequence[tuple[str, ExpectedCost]], *, other_way: bool = True
+) -> None:
     """Show the price and time of all work together, and where the estimates come from."""
     unpriced = dict.fromkeys(name for name, estimate in estimates if estimate.usd is None)
     is_untimed = any(estimate.seconds is None for _, estimate in estimates)
@@ -177,6 +229,8 @@ def show_expected(console: Console, estimates: Sequence[tuple[str, ExpectedCost]
     ]
     if parts:
         say(console, f"in all {'; '.join(parts)}")
+    if other_way:
+        _show_other_way(console, [estimate for _, estimate in estimates])
     if unpriced:
         say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICE_HINT}")
     priced = [(name, estimate) for name, estimate in estimates if estimate.usd or estimate.seconds]

@@ -69,6 +69,12 @@ class PlannedQuery:
     posts: int | None
     requests: int
     usd: float | None
+    tariff: Tariff = field(default_factory=Tariff)
+
+    @property
+    def most_usd(self) -> float | None:
+        """Return its cost where every post has an author of its own, which `usd` leaves out."""
+        return self.usd and self.usd + (self.posts or 0) * self.tariff.usd_per_author
 
 
 def find_searches(config: Config) -> dict[str, Search]:
@@ -162,7 +168,7 @@ def plan_queries(
                 ledger = stack.enter_context(CrawlLedger(root / CRAWL_LEDGER_FILE))
             for query in list_queries(search, config.target.released, now):
                 if ledger is not None and _is_done(ledger, name, query.question):
-                    yield PlannedQuery(name, query, True, 0, 0, 0.0)
+                    yield PlannedQuery(name, query, True, 0, 0, 0.0, tariff)
                     continue
                 posts = None
                 try:
@@ -177,7 +183,7 @@ def plan_queries(
                 if posts is not None and price is not None:
                     usd = posts * price
                 requests = max(1, math.ceil((posts or 0) / tariff.posts_per_page))
-                yield PlannedQuery(name, query, False, posts, requests, usd)
+                yield PlannedQuery(name, query, False, posts, requests, usd, tariff)
 
 
 def _is_done(ledger: CrawlLedger, platform: str, question: Question) -> bool:
@@ -200,7 +206,10 @@ def _open_estimator(
         platform = make(name)
         tariff, price = platform.tariff, platform.tariff.usd_per_estimate
         if tariff.usd_per_post:
-            notify(f"{name} charges ${tariff.usd_per_post:g} a post")
+            charge = f"{name} charges ${tariff.usd_per_post:g} a post"
+            if tariff.usd_per_author:
+                charge += f", up to ${tariff.usd_per_author:g} for its author"
+            notify(f"{charge}, says {tariff.source}" if tariff.source else charge)
         if price and not estimate:
             notify(f"{name} counts posts beforehand for ${price:g} a query: --estimate asks it to")
         elif price is not None:
@@ -224,6 +233,7 @@ def planned_query_to_json(planned_query: PlannedQuery) -> dict[str, object]:
         "posts": planned_query.posts,
         "requests": planned_query.requests,
         "usd": planned_query.usd,
+        "most_usd": planned_query.most_usd,
     }
 
 

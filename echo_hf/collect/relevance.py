@@ -13,9 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf._infra.text import format_share
 from echo_hf.collect.sources.base import PostNotice
-from echo_hf.config.sections import Target
-from echo_hf.engines.base import Message, Request, Text
+from echo_hf.config.sections import MAX_POSTS_PER_REQUEST, Target
+from echo_hf.engines.base import Message, Packing, Request, Text
 from echo_hf.pipeline.answers import Failure, NotedAnswer
+from echo_hf.pipeline.packing import NUMBERS
 from echo_hf.pipeline.stage import (
     ModelStage,
     RowIssue,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 MAX_NOTE_CHARACTERS = 120
 MAX_ANSWER_TOKENS = 160
+QUOTED_FIELDS = ("text", "pictures", "alt_texts")
 RELEVANCE = POSTS.schema.field("relevance").type
 
 
@@ -49,6 +51,22 @@ class RelevanceAnswer(NotedAnswer):
     note: Annotated[str, Field(json_schema_extra={"maxLength": MAX_NOTE_CHARACTERS})] | None = None
 
 
+class Numbered(BaseModel):
+    """Which of several posts an answer is about."""
+
+    number: Annotated[int, Field(ge=NUMBERS.start, lt=NUMBERS.stop)]
+
+
+class NumberedRelevanceAnswer(RelevanceAnswer, Numbered):
+    """The score of one of several posts."""
+
+
+class PackedRelevanceAnswer(BaseModel):
+    """The scores of several posts, in one answer."""
+
+    posts: Annotated[list[NumberedRelevanceAnswer], Field(max_length=MAX_POSTS_PER_REQUEST)]
+
+
 @register
 @dataclass(frozen=True)
 class Relevance(ModelStage):
@@ -61,6 +79,7 @@ class Relevance(ModelStage):
 
     Attributes:
         target: The model that people talk about.
+        posts_per_request: Most posts of one request to a model; each keeps an answer of its own.
     """
 
     name: ClassVar[str] = "relevance"
@@ -71,6 +90,7 @@ class Relevance(ModelStage):
     answer: ClassVar[type[BaseModel]] = RelevanceAnswer
 
     target: Target
+    posts_per_request: int = 1
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
@@ -90,8 +110,29 @@ class Relevance(ModelStage):
         """The instructions with the scale, filled in for the target."""
         return load_prompt("relevance", self.target)
 
+    def describe(self) -> dict[str, Any]:
+        """Return what decides the result; of several posts in one request, how they are asked."""
+        description = super().describe()
+        if (packing := self.make_packing(self.posts_per_request)) is None:
+            del description["parameters"]["posts_per_request"]
+            return description
+        packed = {"prompt": self._packed_prompt.text, "schema": packing.answer.model_json_schema()}
+        return {**description, "packed": packed}
+
+    @property
+    def _packed_prompt(self) -> Prompt:
+        return load_prompt("relevance_packed", self.target)
+
+    def make_packing(self, size: int) -> Packing | None:
+        """Return how so many posts are asked about in one request; null for one post."""
+        if size == 1:
+            return None
+        system = Message("system", (Text(self._packed_prompt.text),))
+        return Packing(size, system, PackedRelevanceAnswer, QUOTED_FIELDS)
+
     def requests(self, table: pa.Table) -> list[list[Request]]:
         """Return one request for each post with text or described images that is to be scored."""
+        packing = self.make_packing(self.posts_per_request)
         system = Message("system", (Text(self.prompt.text),))
         target = self.target.model_dump(mode="json")
         readable = pc.or_(
@@ -109,10 +150,9 @@ class Relevance(ModelStage):
             post = {"text": texts[row] or "", "pictures": len(post_images), "alt_texts": alt_texts}
             user = Message("user", (Text(quote_as_data("post", post)),))
             inputs, messages = {**post, "target": target}, (system, user)
-            request = Request(
-                "relevance", messages, RelevanceAnswer, MAX_ANSWER_TOKENS, inputs, (url,), row=url
-            )
-            rows[row] = [request]
+            options: dict[str, Any] = {"row": url, "packing": packing}
+            shape = messages, RelevanceAnswer, MAX_ANSWER_TOKENS
+            rows[row] = [Request("relevance", *shape, inputs, (url,), **options)]
         return rows
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:

@@ -224,6 +224,9 @@ class RunnerOptions(Section):
         return self
 
 
+MAX_POSTS_PER_REQUEST = 64
+
+
 class StageOptions(Section):
     """Options of a stage; `paper` has the paper's value of each that it states."""
 
@@ -246,6 +249,8 @@ class RelevanceOptions(ModelStageOptions):
 
     Attributes:
         keep: Scores, of 1 to 5, that keep a thread.
+        posts_per_request: Most posts that a model scores in one answer; each keeps an answer of its
+            own, and one that fails is asked about alone. An engine without a model ignores it.
     """
 
     # Section 3.1, figure D.2.
@@ -255,6 +260,7 @@ class RelevanceOptions(ModelStageOptions):
         4,
         5,
     )
+    posts_per_request: Annotated[StrictInt, Field(ge=1, le=MAX_POSTS_PER_REQUEST)] = 1
 
 
 class DownloadOptions(StageOptions):

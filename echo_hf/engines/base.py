@@ -73,6 +73,23 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Packing:
+    """How several requests that differ in one quotation are asked as a single one.
+
+    Attributes:
+        size: Most requests of one.
+        instructions: What takes the place of the instructions of each.
+        answer: The shape of the answer, whose `posts` have a `number` and the fields of an answer.
+        fields: Which of a request's `inputs` are quoted; those that are empty are left out.
+    """
+
+    size: int
+    instructions: Message
+    answer: type[BaseModel]
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One question to a model.
 
@@ -89,6 +106,7 @@ class Request:
             another seed where answers are drawn.
         row: Key of the row that it is about, as `_parent` holds it; part of no request key.
         part: Its number among the requests of that row; part of no request key.
+        packing: How it is asked together with others on its first try; null for alone.
     """
 
     task: str
@@ -102,6 +120,7 @@ class Request:
     repeat: int = 0
     row: str = ""
     part: int = 0
+    packing: Packing | None = None
 
     @property
     def images(self) -> list[ImageRef]:

@@ -4,25 +4,54 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from echo_hf._infra.http_errors import (
     OK,
+    ApiError,
     HttpResponse,
     JsonObject,
     as_mapping,
     parse_error,
     read_api_error,
 )
-from echo_hf.engines.base import Completion, Message, Request, Text, register
-from echo_hf.engines.checkpoint import model_family
+from echo_hf._infra.retry import RequestError
+from echo_hf.engines.base import (
+    Completion,
+    CompletionStream,
+    Message,
+    Request,
+    Text,
+    check_installed,
+    register,
+)
+from echo_hf.engines.batch_api import open_batch_api
+from echo_hf.engines.batch_rows import (
+    AskRows,
+    BatchOptions,
+    BatchSwitch,
+    Row,
+    ask_in_folder,
+    make_row,
+)
+from echo_hf.engines.batches import BatchAsking
+from echo_hf.engines.checkpoint import failed_completion, model_family
 from echo_hf.engines.pixels import build_image_part, pixel_budget
-from echo_hf.engines.prices import compute_call_cost, parse_usage, read_billed_tokens
+from echo_hf.engines.prices import (
+    compute_call_cost,
+    find_batch_price,
+    parse_usage,
+    read_billed_tokens,
+)
 from echo_hf.engines.schema import REGEX_INSTRUCTION, build_response_format, describe_schema
 from echo_hf.engines.server import (
     EXTRA,
@@ -32,9 +61,10 @@ from echo_hf.engines.server import (
     SendBody,
     ServerEngine,
     ServerOptions,
+    error_completion,
     read_server_options,
 )
-from echo_hf.errors import EchoError
+from echo_hf.errors import EchoError, EngineError
 
 KIND, MODERATION = "openai", "moderation"
 TEXT_SEPARATOR = "\n\n"
@@ -46,6 +76,7 @@ SCHEMA_ERROR = re.compile(
 )
 NEWER_HOST = "api.openai.com"  # whose models take no `max_tokens`
 FILTERED = "content_filter"
+BATCH_URL = "/v1/chat/completions"
 
 RequestBody = dict[str, Any]
 
@@ -65,6 +96,8 @@ class OpenAIOptions(ServerOptions):
         max_tokens_field: Name of the request's key for the longest answer; `auto` is the newer one
             at OpenAI itself.
         family: Whose rule images are resized by; null with a budget follows the model's name.
+        batch: Send requests as files that the provider answers within a day, mostly at half the
+            price: `true`, or the limits of such files.
         min_pixels: Fewest pixels of an image, null for the family's own.
         max_pixels: Most pixels of an image, null for the family's own.
     """
@@ -81,6 +114,7 @@ class OpenAIOptions(ServerOptions):
     seed: int | None = None
     structured: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     max_tokens_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
+    batch: BatchSwitch = None
     family: str | None = None
     min_pixels: PixelCount | None = None
 
@@ -105,6 +139,29 @@ class OpenAIEngine(ServerEngine):
             is_newer = checked.server.host == NEWER_HOST
             self._tokens_field = "max_completion_tokens" if is_newer else "max_tokens"
         self._structured = "json_schema" if checked.structured == "auto" else checked.structured
+        self._finished_batches = set[str]()
+        self._set_batch_price()
+
+    def _set_batch_price(self) -> None:
+        options, server = self.options, self.options.server
+        batch, row = options.batch, find_batch_price(server.label)
+        if row is not None and row.own_form:
+            if batch is not None and batch.folder is None:
+                raise EngineError(
+                    f"engine {KIND!r} has batch, and {server.host!r} takes batches in its own "
+                    "form alone: leave out `batch`, or name another provider"
+                )
+            row = None
+        share = batch.price_share if batch else None
+        if share is None and (server.is_private or (batch and batch.folder)):
+            share = 1.0  # who answers by oneself has one price
+        if share is not None:
+            self.batch_price = self.plain_price and self.plain_price.scale(share, share)
+        elif row is not None:
+            self.batch_price = self.plain_price and self.plain_price.scale(row.share, row.cached)
+        self.batch_hours = row.hours if row else None
+        if batch is not None:
+            self._use_price(self.batch_price)
 
     def prepare(self, request: Request) -> list[RequestBody]:
         return [
@@ -128,18 +185,104 @@ class OpenAIEngine(ServerEngine):
         """Send once; without the schema where the server cannot enforce one."""
         structured = self._structured
         reply = await send(self.make_body(request, prepared, structured))
-        can_fall_back = self.options.structured == "auto" and structured == "json_schema"
-        if not can_fall_back or reply.status not in SCHEMA_REFUSED_STATUSES:
-            return reply
-        error = read_api_error(reply)
-        if not SCHEMA_ERROR.search(f"{error.param or ''} {error.message[:MAX_SEARCHED]}"):
+        if not self._refuses_schema(reply, structured):
             return reply
         reply = await send(self.make_body(request, prepared, "text"))
-        if reply.status == OK and self._structured != "text":
+        if reply.status == OK:
+            self._ask_in_words()
+        return reply
+
+    def _refuses_schema(self, reply: HttpResponse, structured: str) -> bool:
+        can_fall_back = self.options.structured == "auto" and structured == "json_schema"
+        if not can_fall_back or reply.status not in SCHEMA_REFUSED_STATUSES:
+            return False
+        error = read_api_error(reply)
+        return bool(SCHEMA_ERROR.search(f"{error.param or ''} {error.message[:MAX_SEARCHED]}"))
+
+    def _ask_in_words(self) -> None:
+        if self._structured != "text":
             self._structured = "text"
             host = self.options.server.host
             logger.warning("%s enforces no JSON schema: it is asked for in words", host)
-        return reply
+
+    def _iterate_completions(self, requests: Iterator[Request]) -> CompletionStream:
+        if (options := self.options.batch) is None:
+            yield from super()._iterate_completions(requests)
+            return
+        check_installed(self.kind)
+        self._key = self.options.server.read_key(self.options.api_key_env, os.environ)
+        numbered: Iterator[tuple[int, Request]] = enumerate(requests)
+        structured = self._structured
+        try:
+            with self._open_batches(options) as ask:
+                while True:
+                    refused = list[tuple[int, Request]]()
+                    yield from self._ask_in_batches(ask, numbered, structured, refused)
+                    if not refused:
+                        return
+                    numbered, structured = iter(refused), "text"
+        except RequestError as error:
+            message = f"{error}: the same command goes on from here"
+            raise EngineError(self._clean_message(message)) from None
+        except EngineError as error:
+            raise EngineError(self._clean_message(str(error))) from None
+
+    @contextmanager
+    def _open_batches(self, options: BatchOptions) -> Iterator[AskRows]:
+        if options.folder is not None:
+            yield partial(ask_in_folder, Path(options.folder), self.options.model)
+            return
+        own, scope, finished = self.options, self.signature(), self._finished_batches
+
+        def advise(error: ApiError) -> str | None:
+            return error.find_advice(own.model, own.base_url, own.api_key_env)
+
+        with open_batch_api(own.base_url, self._key, own.timeout_s, self.retries, advise) as api:
+            yield lambda rows: BatchAsking(api, options, scope, finished).stream(rows)
+
+    def _ask_in_batches(
+        self,
+        ask: AskRows,
+        numbered: Iterable[tuple[int, Request]],
+        structured: str,
+        refused: list[tuple[int, Request]],
+    ) -> CompletionStream:
+        """Yield completions; requests whose schema the server refused come into `refused`."""
+        under_way, unmade = dict[int, Request](), list[tuple[int, Completion]]()
+
+        def make_rows() -> Iterator[Row]:
+            for number, request in numbered:
+                try:
+                    body = self.make_body(request, self.prepare(request), structured)
+                    body |= self.options.extra_body
+                    row = make_row(number, BATCH_URL, body, request.repeat)
+                except EngineError:
+                    raise
+                except Exception as error:  # its own failure alone
+                    unmade.append((number, failed_completion(error)))
+                    continue
+                under_way[number] = request
+                yield row
+
+        for number, response in ask(make_rows()):
+            request = under_way.pop(number)
+            if isinstance(response, str):
+                yield number, error_completion(self._clean_message(response))
+            elif self._refuses_schema(response, structured):
+                refused.append((number, request))
+            else:
+                if structured == "text" and response.status == OK:
+                    self._ask_in_words()
+                yield number, self._read_row(response)
+        yield from unmade
+
+    def _read_row(self, response: HttpResponse) -> Completion:
+        try:
+            completion = self.read_response(response)
+        except RequestError as error:
+            completion = error_completion(str(error))
+        message = completion.error and self._clean_message(completion.error)
+        return replace(completion, error=message)
 
     def make_body(
         self, request: Request, messages: Sequence[RequestBody], structured: str

@@ -42,6 +42,9 @@ class RequestPlan:
     prompt_tokens: int = 0
     images: int = 0
     usd_per_million_prompt_tokens: float | None = None
+    # Of answers whose length is known: how many there are in all calls, and their tokens.
+    answers: int = 0
+    answer_tokens: int | None = None
 
     @property
     def calls(self) -> int:
@@ -145,13 +148,19 @@ class ExpectedCost:
     """Expected cost and duration of some work; `basis` says in a line what they rest on.
 
     Null stands for a price or a time that nobody knows; `gpu` is the one of one's own that the
-    seconds are of, null where others do the work.
+    seconds are of, null where others do the work. `plain_usd` is the price of requests that are
+    sent one by one, `batch_usd` that of batches, each null where it is unknown or nobody asks; all
+    take up to `batch_hours` where one batch after the other takes as long as its provider states.
     """
 
     usd: Range | None = None
     seconds: Range | None = None
     gpu: str | None = None
     basis: str = ""
+    plain_usd: Range | None = None
+    batch_usd: Range | None = None
+    batch_hours: float | None = None
+    is_batched: bool = False
 
     @property
     def cost_usd(self) -> float | None:
@@ -163,10 +172,21 @@ NO_WORK = ExpectedCost(ZERO, ZERO)
 
 def add_expected(first: ExpectedCost, second: ExpectedCost) -> ExpectedCost:
     """Add the cost of two pieces of work; null where either is unknown."""
-    usd = first.usd and second.usd and Range.total([first.usd, second.usd])
-    seconds = first.seconds and second.seconds and Range.total([first.seconds, second.seconds])
-    basis = "; ".join(filter(None, (first.basis, second.basis)))
-    return ExpectedCost(usd, seconds, first.gpu or second.gpu, basis)
+    both = (first, second)
+    names = ["usd", "seconds"]
+    # What is sent in one way alone costs the same in the other.
+    names += [name for name in ("plain_usd", "batch_usd") if any(getattr(c, name) for c in both)]
+    sums = dict[str, Range | None]()
+    for name in names:
+        parts = [getattr(c, name) or (c.usd if name.endswith("_usd") else None) for c in both]
+        sums[name] = Range.total(filter(None, parts)) if all(parts) else None
+    return ExpectedCost(
+        **sums,
+        gpu=first.gpu or second.gpu,
+        basis="; ".join(filter(None, (first.basis, second.basis))),
+        batch_hours=sum(cost.batch_hours or 0 for cost in both) or None,
+        is_batched=any(cost.is_batched for cost in both),
+    )
 
 
 def extrapolate(values: Sequence[float], number: int) -> Range | None:
@@ -208,6 +228,7 @@ class PriceListRow(Section):
 class CallPrices(PriceListRow):
     image_tokens: Range
     answer_tokens: Range
+    thought_tokens: Range = ZERO
 
 
 class ImagePrices(PriceListRow):
@@ -231,6 +252,7 @@ def read_image_prices() -> tuple[ImagePrices, ...]:
 
 # Tokens of an image and of an answer with reasons, of a model that is not in the list.
 UNLISTED_TOKENS = Range(255, TOKENS_PER_IMAGE, 2600), Range(150, 400, 1500)
+UNLISTED_THOUGHTS = Range(0, 0, 1000)
 
 
 def find_prices(engine: Engine) -> tuple[float | None, float | None]:
@@ -243,21 +265,37 @@ def find_prices(engine: Engine) -> tuple[float | None, float | None]:
 def estimate_calls(engine: Engine, plan: RequestPlan) -> ExpectedCost:
     if not plan.calls:
         return NO_WORK
-    options, usd = getattr(engine, "options", None), None
+    options = getattr(engine, "options", None)
     row = read_call_prices().get(getattr(options, "model", ""))
-    prompt, completion = find_prices(engine)
     image, answer = (row.image_tokens, row.answer_tokens) if row else UNLISTED_TOKENS
-    if prompt is not None and completion is not None:
-        text = Range(*TEXT_FACTORS).scale(plan.prompt_tokens - TOKENS_PER_IMAGE * plan.images)
-        prompt_usd = Range.total([text, image.scale(plan.images)]).scale(prompt / MILLION)
-        usd = Range.total([prompt_usd, answer.scale(plan.calls).scale(completion / MILLION)])
+    text = Range(*TEXT_FACTORS).scale(plan.prompt_tokens - TOKENS_PER_IMAGE * plan.images)
+    prompt_tokens = Range.total([text, image.scale(plan.images)])
+    answer_tokens = answer.scale(plan.calls)
+    if plan.answer_tokens is not None:
+        # Whether a model thinks less about several posts at a time is not known.
+        thoughts = (row.thought_tokens if row else UNLISTED_THOUGHTS).scale(plan.answers)
+        answer_tokens = Range.total([Range(*TEXT_FACTORS).scale(plan.answer_tokens), thoughts])
+
+    def estimate(prompt: float | None, completion: float | None) -> Range | None:
+        if prompt is None or completion is None:
+            return None
+        tokens = prompt_tokens.scale(prompt), answer_tokens.scale(completion)
+        return Range.total(tokens).scale(1 / MILLION)
+
+    plain, batch = getattr(engine, "plain_price", None), getattr(engine, "batch_price", None)
+    expected = ExpectedCost(
+        estimate(*find_prices(engine)),
+        basis="a wide estimate: how many tokens its model takes is not known",
+        plain_usd=estimate(plain.prompt, plain.completion) if plain else None,
+        batch_usd=estimate(batch.prompt, batch.completion) if batch and plain != batch else None,
+        batch_hours=getattr(engine, "batch_hours", None),
+        is_batched=bool(getattr(options, "batch", None)),
+    )
     if row is None:
-        return ExpectedCost(
-            usd, basis="a wide estimate: how many tokens its model takes is not known"
-        )
+        return expected
     at_a_time = getattr(options, "concurrency", 1)
     if row.gpu:
         gpus = count_processes(getattr(options, "devices", None) or 1)
         at_a_time = max(1, gpus // getattr(options, "tensor_parallel_size", 1))
-    seconds = row.seconds.scale(plan.calls / at_a_time)
-    return ExpectedCost(usd, seconds, row.gpu, row.rests_on)
+    seconds = None if expected.is_batched else row.seconds.scale(plan.calls / at_a_time)
+    return replace(expected, seconds=seconds, gpu=row.gpu, basis=row.rests_on)

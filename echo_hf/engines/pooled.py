@@ -23,7 +23,7 @@ DEFAULT_WINDOW = 64
 
 def make_portable(request: Request) -> Request:
     answer = request.answer and make_portable_answer(request.answer)
-    return replace(request, answer=answer, inputs={}, sources=(), accepts=None)
+    return replace(request, answer=answer, inputs={}, sources=(), accepts=None, packing=None)
 
 
 def _serve_worker(

@@ -23,7 +23,7 @@ MILLION = 1_000_000
 MAX_AMOUNT = 10**12  # of tokens or dollars: anything above is no count
 # What is sent with it is not billed by the list.
 UNLISTED_BILLING_KEY = "prompt_cache_retention"
-STANDARD_TIERS = frozenset({None, "auto", "default", "standard"})
+STANDARD_TIERS = frozenset({None, "auto", "batch", "default", "standard"})
 
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -62,6 +62,15 @@ class TokenPrice(Section):
         """Whether no call costs anything, at any time and for any number of tokens."""
         return self.until is None and not any((self.prompt, self.completion, self.cached))
 
+    def scale(self, share: float, cached_share: float | None = None) -> TokenPrice:
+        """Return a share of this price; that of cached tokens is unknown where none is given."""
+        cached = None
+        if self.cached is not None and cached_share is not None:
+            cached = self.cached * cached_share
+        write = self.cache_write and self.cache_write * share
+        prices = {"prompt": self.prompt * share, "completion": self.completion * share}
+        return self.model_copy(update={**prices, "cached": cached, "cache_write": write})
+
     def compute_cost(self, tokens: BilledTokens, day: datetime.date) -> float | None:
         written = tokens.written if self.cache_write is not None else tokens.written or 0
         max_prompt_tokens = self.most_prompt_tokens
@@ -77,6 +86,54 @@ class TokenPrice(Section):
         uncached = tokens.prompt - tokens.cached - written
         prompt_cost = uncached * self.prompt + tokens.cached * (self.cached or 0) + written * write
         return (prompt_cost + tokens.completion * self.completion) / MILLION
+
+
+class BatchPrice(Section):
+    """The price of a server's batches, as a share of its standard prices.
+
+    Attributes:
+        server: The server, which also stands for the names below it.
+        share: Share of every price.
+        cached: Share of the price of cached tokens, null when unknown.
+        hours: The longest wait that the server states.
+        own_form: Whether it takes no files in the form of OpenAI's API.
+        as_of: The day on which the list was true.
+        basis: Where the shares come from.
+        sources: The addresses that say so.
+    """
+
+    server: str
+    share: Annotated[float, Field(ge=0, le=1)]
+    cached: Annotated[float, Field(ge=0, le=1)] | None = None
+    hours: Annotated[float, Field(gt=0)]
+    own_form: bool = False
+    as_of: datetime.date
+    basis: str
+    sources: tuple[str, ...] = Field(min_length=1)
+
+
+@cache
+def find_batch_price(server: str) -> BatchPrice | None:
+    """Return what batches of a server cost, by its name; null where nobody says."""
+    rows = map(BatchPrice.model_validate, read_price_list()["batches"])
+    return next((row for row in rows if f".{server}".endswith(f".{row.server}")), None)
+
+
+class PlatformPrice(Section):
+    """A platform's prices for reading, in US dollars, and how much may be read."""
+
+    usd_per_post: Dollars
+    usd_per_author: Dollars
+    usd_per_estimate: Dollars
+    most_posts_a_month: int
+    as_of: datetime.date
+    basis: str
+    sources: tuple[str, ...] = Field(min_length=1)
+
+
+@cache
+def read_platform_price(platform: str) -> PlatformPrice:
+    return PlatformPrice.model_validate(read_price_list()["platforms"][platform])
 
 
 def find_price(options: ServerOptions) -> TokenPrice | None:

@@ -42,7 +42,7 @@ from echo_hf.engines.base import (
 from echo_hf.engines.checkpoint import failed_completion
 from echo_hf.engines.pixels import PixelBudget
 from echo_hf.engines.planner import estimate_request
-from echo_hf.engines.prices import find_price
+from echo_hf.engines.prices import TokenPrice, find_price
 from echo_hf.errors import EngineError
 
 ENDPOINT_PATHS = ("/chat/completions", "/images/edits", "/images/generations", "/moderations")
@@ -236,6 +236,18 @@ PACKAGES = ("openai",)
 SendBody = Callable[[JsonObject], Awaitable[HttpResponse]]
 
 
+def make_client_options(base_url: str, key: ApiKey, timeout_s: float) -> dict[str, Any]:
+    """Return the options of a client of the package `openai` that tries nothing again."""
+    from openai import Timeout
+
+    return {
+        "api_key": key.secret.get_secret_value() or PLACEHOLDER_KEY,
+        "base_url": base_url,
+        "max_retries": 0,
+        "timeout": Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_SECONDS)),
+    }
+
+
 def error_completion(error: str) -> Completion:
     return Completion(None, error, "error")
 
@@ -254,13 +266,20 @@ class ServerEngine(StreamingEngine):
 
     def __init__(self, options: ServerOptions, budget: PixelBudget | None) -> None:
         super().__init__()
-        self.options, self._budget, self._price = options, budget, find_price(options)
+        self.options, self._budget = options, budget
+        self.plain_price = find_price(options)
+        self.batch_price: TokenPrice | None = None
+        self.batch_hours: float | None = None  # the longest that a batch takes, as the list has it
         self.requests = RateLimiter(options.requests_per_minute, burst_s=BURST_SECONDS)
         self.tokens = RateLimiter(options.tokens_per_minute, burst_s=BURST_SECONDS)
         self.retries = RetryPolicy(options.max_attempts, options.backoff_s)
-        self.usd_per_million_prompt_tokens = self._price and self._price.prompt
-        self.usd_per_million_completion_tokens = self._price and self._price.completion
+        self._use_price(self.plain_price)
         self._key, self._is_reached = ApiKey(SecretStr("")), False
+
+    def _use_price(self, price: TokenPrice | None) -> None:
+        self._price = price
+        self.usd_per_million_prompt_tokens = price and price.prompt
+        self.usd_per_million_completion_tokens = price and price.completion
 
     def signature(self) -> Mapping[str, Any]:
         """Return everything that decides an answer; not the key, nor a private server's address."""
@@ -331,18 +350,12 @@ class ServerEngine(StreamingEngine):
 
         @asynccontextmanager
         async def open_client() -> AsyncIterator[Any]:
-            from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-            connect = min(options.timeout_s, MAX_CONNECT_SECONDS)
-            client = AsyncOpenAI(
-                api_key=self._key.secret.get_secret_value() or PLACEHOLDER_KEY,
-                base_url=options.base_url,
-                max_retries=0,
-                timeout=Timeout(options.timeout_s, connect=connect),
-                # A redirect would take the posts to a server that nobody named.
-                http_client=DefaultAsyncHttpxClient(follow_redirects=False),
-            )
-            async with client:
+            # A redirect would take the posts to a server that nobody named.
+            http = DefaultAsyncHttpxClient(follow_redirects=False)
+            own = make_client_options(options.base_url, self._key, options.timeout_s)
+            async with AsyncOpenAI(**own, http_client=http) as client:
                 yield partial(self._process, client)
 
         numbered = enumerate(chain([first], requests))

@@ -236,10 +236,15 @@ class JudgingSession:
         """Ask what is not stored; return all answers, and why asking stopped if it did."""
         engine, label = self.engine(question.judge), question.label
         stage, rows, filled, stopped = question.stage, question.rows, FillStats(), None
+        sent = 0
         store = self.find_store(question)
         request_plan = plan_requests(stage, rows, engine, store, again=self.again)
         logger.info("judge %s: %d calls to make", label, request_plan.calls, extra=ALREADY_REPORTED)
         self.watch.report_start(label, request_plan.calls, "" if question.part else request_plan)
+        expected = estimate_calls(engine, request_plan)
+        call_usd = 0.0
+        if expected.is_batched and expected.usd and request_plan.calls:
+            call_usd = expected.usd.likely / request_plan.calls
 
         def progress(stats: FillStats) -> None:
             nonlocal filled
@@ -249,7 +254,11 @@ class JudgingSession:
         def enough(stats: FillStats) -> bool:
             if self.budget_usd is None or find_prices(engine) == (0.0, 0.0):
                 return False
-            return self.spent_usd + _compute_cost(stats, engine) >= self.budget_usd
+            nonlocal sent
+            # All calls of a batch go before the first comes back.
+            under_way = max(0, sent - stats.calls) * call_usd
+            sent += 1
+            return self.spent_usd + _compute_cost(stats, engine) + under_way >= self.budget_usd
 
         options: Any = {"again": self.again, "keep_going": self.keep_going, "whole": question.whole}
         options |= {"progress": progress, "enough": enough, "is_sealed": question.is_sealed}

@@ -6,6 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from echo_hf._infra.sqlite import Database, select_by_keys
-from echo_hf.engines.base import Completion, Failed, ImageRef, Message, Request, Usage
+from echo_hf.engines.base import Completion, Failed, ImageRef, Message, Packing, Request, Usage
 
 COST_COLUMNS = """prompt_tokens integer not null, completion_tokens integer not null,
     cached_tokens integer not null, cost_usd real"""
@@ -127,6 +128,8 @@ def compute_request_keys(signature: Mapping[str, Any], requests: Sequence[Reques
             key.update(b"r" + hashlib.sha256(request.regex.encode()).digest())
         if request.repeat:
             key.update(b"n%d" % request.repeat)
+        if request.packing is not None:
+            key.update(b"p" + _hash_packing(request.packing))
         for message in request.messages:
             if message.role != "system":
                 key.update(_hash_message(message))
@@ -142,6 +145,12 @@ def signature_digest(signature: Mapping[str, Any]) -> bytes:
     """Return the sha256 of an engine's signature."""
     text = json.dumps(signature, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).digest()
+
+
+@lru_cache(maxsize=16)
+def _hash_packing(packing: Packing) -> bytes:
+    shape = _hash_schema(packing.answer) + b"%d" % packing.size
+    return hashlib.sha256(shape + _hash_message(packing.instructions)).digest()
 
 
 def _hash_message(message: Message) -> bytes:
@@ -275,6 +284,13 @@ class Store:
         else:
             cause = completion.error or (completion.text or "")[:MAX_CAUSE_CHARACTERS] or None
             self._file.execute(INSERT_FAILURE, key, _to_storable(cause), finish_reason, *costs)
+
+    @contextmanager
+    def write_together(self, signature: Mapping[str, Any]) -> Iterator[None]:
+        """Open a transaction for the answers of one call: all of them are kept, or none."""
+        self._add_model(signature)  # which is a transaction of its own
+        with self._file.write():
+            yield
 
     def add_sources(self, sources: Iterable[tuple[str, bytes]]) -> None:
         """Record posts, each with the key of a request that quotes it; known ones stay."""

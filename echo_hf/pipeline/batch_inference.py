@@ -6,8 +6,10 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
-from itertools import count
+from functools import partial
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from datasets import Dataset
@@ -19,6 +21,7 @@ from echo_hf.engines.base import (
     Engine,
     Failed,
     Message,
+    Packing,
     Request,
     Text,
     Usage,
@@ -28,6 +31,7 @@ from echo_hf.engines.planner import RequestPlan, extend_plan, plan_order
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import MAX_TRIES, Store, compute_request_keys
 from echo_hf.pipeline.answers import Failure, StoredAnswers, as_source, parse
+from echo_hf.pipeline.packing import group_by_packing, pack_requests, unpack_completion
 from echo_hf.pipeline.usable_answers import UsableAnswers
 from echo_hf.reasons import Reason
 from echo_hf.tables import arrow_batches
@@ -50,7 +54,9 @@ RETRY_INSTRUCTION = (
 
 
 def build_retry(request: Request, completion: Completion | None, failure: Failure) -> Request:
-    """Build the request to send after a failed one."""
+    """Build the request to send after a failed one; of several posts, one about its own alone."""
+    if request.packing is not None:
+        return replace(request, packing=None)
     if failure.reason is Failed.CUT:
         return replace(request, max_tokens=2 * request.max_tokens)
     has_form = request.answer is not None or request.regex is not None
@@ -205,9 +211,33 @@ def plan_requests(
 
     Of several plans with one set of `handled` requests each request is counted in the first.
     """
+    return _plan(stage, dataset, engine, store, [lambda request: request], again, handled)[0]
+
+
+def plan_packings(
+    stage: ModelStage,
+    dataset: Dataset,
+    engine: Engine,
+    store: Store,
+    packings: Sequence[Packing | None],
+) -> list[RequestPlan]:
+    """Count what is left to ask for each packing that the same requests could have."""
+    ways = [partial(replace, packing=packing) for packing in packings]
+    return _plan(stage, dataset, engine, store, ways)
+
+
+def _plan(
+    stage: ModelStage,
+    dataset: Dataset,
+    engine: Engine,
+    store: Store,
+    ways: Sequence[Callable[[Request], Request]],
+    again: bool = False,
+    handled: set[bytes] | None = None,
+) -> list[RequestPlan]:
     price = getattr(engine, "usd_per_million_prompt_tokens", None)
-    planned, signature = RequestPlan(usd_per_million_prompt_tokens=price), engine.signature()
-    handled = set() if handled is None else handled
+    plans = [RequestPlan(usd_per_million_prompt_tokens=price) for _ in ways]
+    signature, handled = engine.signature(), set() if handled is None else handled
     for requests in iterate_segments(stage.answered_by(as_source(engine, store)), dataset):
         keys = compute_request_keys(signature, requests)
         fresh = {k: r for r, k in zip(requests, keys, strict=True) if k not in handled}
@@ -216,8 +246,12 @@ def plan_requests(
         if engine.stored:
             settled = find_settled(store, signature, fresh, stage.unusable if again else None)
             new = [request for key, request in fresh.items() if key not in settled]
-        planned = extend_plan(planned, new, len(fresh) - len(new), len(requests) - len(fresh))
-    return planned
+        counts = len(fresh) - len(new), len(requests) - len(fresh)
+        for position, way in enumerate(ways):
+            groups = group_by_packing(map(way, new), lambda request: request)
+            sent = list(map(pack_requests, groups))
+            plans[position] = extend_plan(plans[position], sent, *counts)
+    return plans
 
 
 def find_settled(
@@ -272,9 +306,10 @@ class _Window:
 
         What a call before this one streamed is not looked at again.
         """
-        missing = self._find_missing(segments, again)
+        attempts = self._find_missing(segments, again)
+        missing = group_by_packing(attempts, lambda attempt: attempt.request)
         while (first := self._take_next(missing)) is not None:
-            in_flight: dict[int, _Attempt] = {}
+            in_flight: dict[int, Sequence[_Attempt]] = {}
             for number, completion in self.engine.stream(self._send(first, missing, in_flight)):
                 sent = in_flight.pop(number, None)
                 if sent is None:
@@ -283,9 +318,9 @@ class _Window:
                         "which it was not given or had answered: each number may be reported once"
                     )
                 self._keep(sent, completion)
-            for sent in in_flight.values():
-                failure = Failure(Failed.NOT_ANSWERED, "no answer", sent.key.hex())
-                self._handle_failure(sent, None, failure)
+            for attempt in chain.from_iterable(in_flight.values()):
+                failure = Failure(Failed.NOT_ANSWERED, "no answer", attempt.key.hex())
+                self._handle_failure(attempt, None, failure)
         self.stats.failures = dict(sorted(self.failures.items()))
 
     def _find_missing(
@@ -313,50 +348,57 @@ class _Window:
                     # A killed run may not have come to the second try of an unreadable answer.
                     record = records.get(key)
                     tries = 0 if record is None or record.is_settled else record.tries
-                    yield _Attempt(requests[number], key, tries + 1)
+                    request = requests[number]
+                    yield _Attempt(
+                        replace(request, packing=None) if tries else request, key, tries + 1
+                    )
                 handled.add(key)
 
     def _send(
-        self, first: _Attempt, missing: Iterator[_Attempt], in_flight: dict[int, _Attempt]
+        self,
+        first: Sequence[_Attempt],
+        missing: Iterator[Sequence[_Attempt]],
+        in_flight: dict[int, Sequence[_Attempt]],
     ) -> Iterator[Request]:
-        attempt: _Attempt | None = first
+        attempts: Sequence[_Attempt] | None = first
         for number in count():
-            if attempt is None:
+            if attempts is None:
                 return
-            in_flight[number] = attempt
-            yield attempt.request
-            attempt = self._take_next(missing)
+            in_flight[number] = attempts
+            yield pack_requests([attempt.request for attempt in attempts])
+            attempts = self._take_next(missing)
 
-    def _take_next(self, missing: Iterator[_Attempt]) -> _Attempt | None:
+    def _take_next(self, missing: Iterator[Sequence[_Attempt]]) -> Sequence[_Attempt] | None:
         if self.guard is not None and self.guard.is_hopeless():
             return None  # what is under way may still prove the contrary
         if self.should_stop is not None and self.should_stop(self.stats):
             return None
-        return self.retries.popleft() if self.retries else next(missing, None)
+        return [self.retries.popleft()] if self.retries else next(missing, None)
 
-    def _keep(self, attempt: _Attempt, completion: Completion) -> None:
-        answer = parse(attempt.request, completion, attempt.key)
-        readable = not isinstance(answer, Failure)
-        self.store.put(
-            attempt.key,
-            attempt.request,
-            completion,
-            self.signature,
-            readable=readable,
-            tries=attempt.tries,
-        )
+    def _keep(self, attempts: Sequence[_Attempt], completion: Completion) -> None:
+        parts = unpack_completion([attempt.request for attempt in attempts], completion)
+        answers = list[BaseModel | Failure]()
+        # Of a killed run a call is stored or it is not: the same calls are then left to make.
+        with self.store.write_together(self.signature) if len(parts) > 1 else nullcontext():
+            for attempt, part in zip(attempts, parts, strict=True):
+                request, key = attempt.request, attempt.key
+                answers.append(parse(request, part, key))
+                readable = not isinstance(answers[-1], Failure)
+                options: dict[str, Any] = {"readable": readable, "tries": attempt.tries}
+                self.store.put(key, request, part, self.signature, **options)
         self.stats.add_call(completion)
         self.stats.seconds = time.perf_counter() - self.started
         if self.progress is not None:
             self.progress(self.stats)
-        if self.guard is not None:
-            last = isinstance(answer, Failure) and self._is_final(attempt, answer)
-            self.guard.add(attempt.request, completion, answer, last=last)
-        if isinstance(answer, Failure):
-            self._handle_failure(attempt, completion, answer)
+        for attempt, part, answer in zip(attempts, parts, answers, strict=True):
+            if self.guard is not None:
+                last = isinstance(answer, Failure) and self._is_final(attempt, answer)
+                self.guard.add(attempt.request, part, answer, last=last)
+            if isinstance(answer, Failure):
+                self._handle_failure(attempt, part, answer)
         # Errors of single requests differ in what they say; a dead server repeats itself.
         error = ""
-        if isinstance(answer, Failure) and answer.reason is Failed.ENGINE_ERROR:
+        if isinstance(answers[0], Failure) and answers[0].reason is Failed.ENGINE_ERROR:
             error = "" if completion.text else completion.error or completion.finish_reason
         if error != self.last_error:
             self.errors_in_a_row = 0

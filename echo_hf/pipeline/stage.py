@@ -20,7 +20,7 @@ from datasets import Dataset, Features, List, Value
 from pydantic import BaseModel
 
 from echo_hf.config.sections import STAGES, ModelStageOptions, StageOptions
-from echo_hf.engines.base import Engine, Request, check_vision
+from echo_hf.engines.base import Engine, Packing, Request, check_vision
 from echo_hf.errors import TableError
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import AnswerSource, Failure, NoAnswers, StoredAnswers, as_source
@@ -267,6 +267,10 @@ class ModelStage(Stage):
     @abstractmethod
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """Compute the output rows from the rows and the answers to their requests."""
+
+    def make_packing(self, size: int) -> Packing | None:
+        """Return how so many of its requests are asked in one; null where they cannot be."""
+        return None
 
     def unusable(self, answer: BaseModel) -> Reason | None:
         """Return why a valid answer does not count; null where it does."""

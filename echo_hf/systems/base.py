@@ -146,7 +146,8 @@ class System(Protocol):
     """Something that draws images for tasks.
 
     One of several models may have a method `estimate(tasks)` too, which gives the `ExpectedCost`
-    that a dry run shows in place of the list's.
+    that a dry run shows in place of the list's. One whose `is_batched` is true has a method
+    `draw_batch(tasks)`, which yields each task with its result, or with a `TransientError`.
 
     Attributes:
         concurrency: Most tasks at a time, unless a config says otherwise.

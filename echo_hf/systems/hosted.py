@@ -7,7 +7,7 @@ import json
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
@@ -106,6 +106,14 @@ def compute_cost(
                 return None
             cost += usd * number
     return cost / MILLION
+
+
+def scale_price(price: OutputPrice, share: float | None) -> OutputPrice | None:
+    """Return a share of a price; null where the share is unknown."""
+    if share is None:
+        return None
+    amounts = price.model_dump(exclude={"as_of"}, exclude_none=True)
+    return price.model_copy(update={name: usd * share for name, usd in amounts.items()})
 
 
 # Base64 has four characters for three bytes; the rest is room for texts.
@@ -232,6 +240,16 @@ class HostedSystem(ABC, Generic[OptionsT]):
         return None if self.seed is None else self.seed + task.draw
 
     def draw(self, task: Task) -> GenerationResult:
+        prepared = self.prepare(task)
+        if isinstance(prepared, GenerationResult):
+            return prepared
+        inputs, form = prepared
+        return self.finish(task, inputs, form, lambda: self.ask(task, inputs, form))
+
+    def prepare(
+        self, task: Task
+    ) -> GenerationResult | tuple[Sequence[SentInput], Mapping[str, Any]]:
+        """Return the inputs to send and the form to ask for, or why the task cannot be sent."""
         options = self.options
         limits = options.fewest_inputs, options.most_inputs
         if unfit := unsupported_task(task, *limits, config=self.config):
@@ -241,10 +259,20 @@ class HostedSystem(ABC, Generic[OptionsT]):
         except ImageError as error:
             return failure_result(str(error), "input")
         self._connect()
-        form, hide = self.form(inputs[0].size if inputs else None), self.key.mask_in
+        return inputs, self.form(inputs[0].size if inputs else None)
+
+    def finish(
+        self,
+        task: Task,
+        inputs: Sequence[SentInput],
+        form: Mapping[str, Any],
+        ask: Callable[[], GenerationResult],
+    ) -> GenerationResult:
+        """Return the result of asking, with what was sent in its details and no key anywhere."""
+        hide = self.key.mask_in
         with self._hide_key():
             try:
-                result = self.ask(task, inputs, form)
+                result = ask()
             except UnreadableError as error:
                 result = failure_result(error.text, stage=OutcomeStage.ANSWER)
         pairs = ((name, getattr(result, name)) for name in TEXTS)

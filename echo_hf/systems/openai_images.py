@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StrictBool, field_validator, model_validator
@@ -20,14 +21,31 @@ from echo_hf._infra.http_errors import (
     parse_error,
     read_api_error,
 )
+from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf.config.checks import StrictInt, Words
 from echo_hf.config.systems import OutputPrice, OutputSize, SystemConfig
 from echo_hf.engines.base import Usage
-from echo_hf.engines.prices import compute_call_cost, parse_count, parse_usage, read_billed_tokens
-from echo_hf.engines.server import OPENAI_URL
-from echo_hf.errors import GenerationError
+from echo_hf.engines.batch_api import open_batch_api
+from echo_hf.engines.batch_rows import BatchOptions, BatchSwitch, Row, make_row
+from echo_hf.engines.batches import BatchAsking
+from echo_hf.engines.prices import (
+    compute_call_cost,
+    find_batch_price,
+    parse_count,
+    parse_usage,
+    read_billed_tokens,
+)
+from echo_hf.engines.server import OPENAI_URL, Server
+from echo_hf.errors import EngineError, GenerationError
 from echo_hf.images.loader import PixelSize
-from echo_hf.systems.base import GenerationResult, JsonMapping, OutcomeStage, Task, failure_result
+from echo_hf.systems.base import (
+    GenerationResult,
+    JsonMapping,
+    OutcomeStage,
+    Task,
+    TransientError,
+    failure_result,
+)
 from echo_hf.systems.hosted import (
     MAX_CONNECT_SECONDS,
     HostedOptions,
@@ -36,6 +54,7 @@ from echo_hf.systems.hosted import (
     check_options,
     compute_cost,
     limit_responses,
+    scale_price,
 )
 from echo_hf.systems.images import (
     FILE_SUFFIXES,
@@ -78,6 +97,8 @@ class OpenAIImagesOptions(HostedOptions):
         sizes: Sizes that the model draws, for `size: match_input`; null for one that draws any in
             steps of 16 pixels, at most three times as long as wide.
         pixels: Most pixels of such a size, where `sizes` names none.
+        batch: Send tasks as files that the provider answers within a day, mostly at half the price:
+            `true`, or the limits of such files.
         extra: Further keys of the request, as the server documents them.
     """
 
@@ -93,6 +114,7 @@ class OpenAIImagesOptions(HostedOptions):
     send_seed: StrictBool = False
     sizes: Annotated[tuple[SizeName, ...], Field(min_length=1)] | None = None
     pixels: Annotated[StrictInt, Field(ge=256 * 256, le=100_000_000)] = 1024 * 1024
+    batch: BatchSwitch = None
     extra: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
 
     def pick_size(self, size: PixelSize) -> PixelSize:
@@ -125,6 +147,11 @@ class OpenAIImagesOptions(HostedOptions):
 
 
 SHOWN_CHARACTERS = 40
+CHAT_URL, EDITS_URL = "/v1/chat/completions", "/v1/images/edits"
+DRAWING_URL = "/v1/images/generations"
+MAX_BATCH_IMAGES = 1000  # the images of a batch come back in one file
+
+BatchResult = GenerationResult | TransientError
 NO_IMAGE = "the answer holds no image"
 
 
@@ -203,6 +230,11 @@ def read_chat(document: JsonObject, price: OutputPrice | None) -> GenerationResu
     return replace(unusable_image(result, reason), code=ended)
 
 
+def _encode(inputs: Iterable[SentInput]) -> Iterator[str]:
+    for image in inputs:
+        yield f"data:{image.mime_type};base64,{base64.b64encode(image.data).decode()}"
+
+
 def _get_choice(document: JsonObject) -> JsonObject:
     return as_mapping(next(iter(_as_list(document.get("choices"))), None))
 
@@ -234,6 +266,20 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
                 "has none: expected auto, or what the server takes in `extra`"
             )
         super().__init__(config, options, options.send_seed)
+        self._finished_batches = set[str]()
+        row, batch = find_batch_price(Server(options.base_url).label), options.batch
+        self.batch_share: float | None = row.share if row else None
+        self.batch_hours: float | None = row.hours if row else None
+        self.is_batched = batch is not None
+        if batch is not None:
+            if batch.folder is not None:
+                raise GenerationError(
+                    f"system {config.name!r}: batch.folder is {batch.folder!r}: expected none, as "
+                    "`vllm run-batch` draws no images"
+                )
+            if batch.price_share is not None:
+                self.batch_share = batch.price_share
+            self.price = self.price and scale_price(self.price, self.batch_share)
 
     def connect(self, key: str, timeout_s: float) -> AbstractContextManager[Any]:
         from openai import DefaultHttpxClient, OpenAI, Timeout
@@ -260,23 +306,11 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
     def ask(
         self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
     ) -> GenerationResult:
-        options, is_chat, size = self.options, self.options.mode == "chat", form["size"]
         # Clients differ in the keys they know: those that may be unknown go into `extra_body`.
-        seed = {} if self.seed is None else {"seed": self.find_seed(task)}
-        further: dict[str, Any] = {**options.select_image_options(), **seed, **options.extra}
-        arguments: dict[str, Any] = {"model": self.model}
-        if is_chat:
-            data = [(image.mime_type, base64.b64encode(image.data).decode()) for image in inputs]
-            urls = [f"data:{mime_type};base64,{encoded}" for mime_type, encoded in data]
-            images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-            parts = [*images, {"type": "text", "text": task.prompt}]
-            arguments["messages"] = [{"role": "user", "content": parts if images else task.prompt}]
-            further = {"modalities": ["image", "text"], **further}
+        arguments, further = self._make_arguments(task, inputs, form)
+        if self.options.mode == "chat":
             send = self.client.chat.completions.with_streaming_response.create
         else:
-            arguments |= {"prompt": task.prompt, "n": 1}
-            if size is not None:
-                arguments["size"] = f"{size[0]}x{size[1]}"
             files = [
                 (f"input_{number}.{FILE_SUFFIXES[image.mime_type]}", image.data, image.mime_type)
                 for number, image in enumerate(inputs, 1)
@@ -285,8 +319,10 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
                 arguments["image"] = files if len(files) > 1 else files[0]
             sending = self.client.images.with_streaming_response
             send = sending.edit if files else sending.generate
-        reply = self._send(send, **arguments, extra_body=further or None)
-        document = None
+        return self._read_reply(self._send(send, **arguments, extra_body=further or None))
+
+    def _read_reply(self, reply: HttpResponse) -> GenerationResult:
+        document, is_chat = None, self.options.mode == "chat"
         with suppress(ValueError, RecursionError):  # such as a web page
             document = json.loads(reply.text)
         if reply.status != OK:
@@ -303,6 +339,71 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
             result = read_images(document, self.price)
         request_id = reply.headers.get("x-request-id")
         return replace(result, details={**result.details, "request_id": request_id})
+
+    def _make_arguments(
+        self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what every server takes, and what some do, without the files of an edit."""
+        options, size = self.options, form["size"]
+        seed = {} if self.seed is None else {"seed": self.find_seed(task)}
+        further: dict[str, Any] = {**options.select_image_options(), **seed, **options.extra}
+        arguments: dict[str, Any] = {"model": self.model}
+        if options.mode == "chat":
+            images = [{"type": "image_url", "image_url": {"url": url}} for url in _encode(inputs)]
+            parts = [*images, {"type": "text", "text": task.prompt}]
+            arguments["messages"] = [{"role": "user", "content": parts if images else task.prompt}]
+            return arguments, {"modalities": ["image", "text"], **further}
+        arguments |= {"prompt": task.prompt, "n": 1}
+        if size is not None:
+            arguments["size"] = f"{size[0]}x{size[1]}"
+        return arguments, further
+
+    def draw_batch(self, tasks: Iterator[Task]) -> Iterator[tuple[Task, BatchResult]]:
+        """Yield the result of each task as its batch ends, or why another attempt may succeed."""
+        own, batch = self.options, self.options.batch or BatchOptions()
+        under_way = dict[int, tuple[Task, Sequence[SentInput], Mapping[str, Any]]]()
+        unsent = list[tuple[Task, GenerationResult]]()
+
+        def make_rows() -> Iterator[Row]:
+            for number, task in enumerate(tasks):
+                prepared = self.prepare(task)
+                if isinstance(prepared, GenerationResult):
+                    unsent.append((task, prepared))
+                    continue
+                inputs, form = prepared
+                arguments, further = self._make_arguments(task, inputs, form)
+                url = CHAT_URL if own.mode == "chat" else EDITS_URL if inputs else DRAWING_URL
+                if url == EDITS_URL:
+                    arguments["images"] = [{"image_url": image} for image in _encode(inputs)]
+                under_way[number] = task, [replace(sent, data=b"") for sent in inputs], form
+                # Equal prompts of two samples are two images.
+                yield make_row(number, url, arguments | further, f"{task.sample_id} {task.draw}")
+
+        def advise(error: ApiError) -> str | None:
+            return error.find_advice(self.model, own.base_url, own.api_key_env)
+
+        limits = batch.model_copy(update={"max_rows": min(batch.max_rows, MAX_BATCH_IMAGES)})
+        policy = RetryPolicy(self.config.limits.attempts)
+        timeout_s, finished = self.config.limits.timeout_s, self._finished_batches
+        self._connect()
+        try:
+            with open_batch_api(own.base_url, self.key, timeout_s, policy, advise) as api:
+                asking = BatchAsking(api, limits, self.signature(), finished)
+                for number, response in asking.stream(make_rows()):
+                    yield from unsent
+                    unsent.clear()
+                    task, inputs, form = under_way.pop(number)
+                    try:
+                        if isinstance(response, str):
+                            raise TransientError(response, "batch")
+                        ask = partial(self._read_reply, response)
+                        yield task, self.finish(task, inputs, form, ask)
+                    except TransientError as error:
+                        yield task, error
+                yield from unsent
+        except (EngineError, RequestError) as error:
+            message = self.one_line(f"system {self.config.name!r}: {error}")
+            raise GenerationError(message) from None
 
     def _send(self, send: Callable[..., Any], **arguments: Any) -> HttpResponse:
         """Send a request once."""

@@ -145,6 +145,15 @@ class Rewrite:
                 "a width and height"
             )
         self._options = options = parse_options(config, RewriteOptions)
+        for part, parameters in (
+            ("writer", options.writer.options),
+            ("artist.parameters", options.artist.parameters),
+        ):
+            if parameters.get("batch"):  # one task after the other would each wait for a day
+                raise GenerationError(
+                    f"{place}: parameters.{part}.batch is {parameters['batch']!r}: expected none, "
+                    "as the two parts of a task follow each other"
+                )
         try:
             self._writer = make_engine(options.writer.kind, **options.writer.options)
         except EngineError as error:

@@ -271,6 +271,13 @@ class SystemRun:
         # A system of several models may have a better estimate than the list.
         count, estimate = len(tasks), getattr(self.system, "estimate", None)
         listed = estimate(tasks) if estimate else estimate_cost(self.config, tasks)
+        names = ("batch_share", "batch_hours", "is_batched")
+        share, hours, is_batched = (getattr(self.system, name, None) for name in names)
+        if share is not None and listed.usd:
+            in_batches = listed.usd.scale(share)
+            listed = replace(listed, plain_usd=listed.usd, batch_usd=in_batches, batch_hours=hours)
+        if is_batched:
+            listed = replace(listed, usd=listed.batch_usd, seconds=None, is_batched=True)
         if not tasks:
             return listed
         costs = [entry.cost_usd for entry in entries if entry.outcome == Outcome.OK]
@@ -279,7 +286,7 @@ class SystemRun:
         times = [latency for latency in latencies if latency is not None]
         is_free = self.config.usd_per_image == 0
         usd = listed.usd if is_free else extrapolate(paid, count) or listed.usd
-        seconds = extrapolate(times, count) or listed.seconds
+        seconds = None if is_batched else extrapolate(times, count) or listed.seconds
         if seconds is not None:
             rate = self.config.limits.per_minute
             slowest = 60 * count / rate if rate else 0.0
@@ -348,7 +355,10 @@ class SystemRun:
                 self.system if load is None else nullcontext(load()),
                 hide_errors() if self.is_sealed else nullcontext(),
             ):
-                self._draw(budget_usd)
+                if getattr(self.system, "is_batched", False):
+                    self._draw_in_batches(budget_usd)
+                else:
+                    self._draw(budget_usd)
         except EchoError as error:  # the other systems go on
             self.stopped = str(error)
             if self.is_sealed and not isinstance(error, _ManyFailuresError):
@@ -376,6 +386,34 @@ class SystemRun:
         unstated = sum(entry.cost_usd is None and entry.outcome == Outcome.OK for entry in entries)
         planned_usd = unstated * (plan.cost_usd or 0.0) / max(len(plan.todo), 1)
         return sum(entry.cost_usd or 0.0 for entry in entries) + planned_usd
+
+    def _draw_in_batches(self, budget_usd: float | None) -> None:
+        """Draw tasks in batches, and what may go better once more, in another one."""
+        system: Any = self.system
+        task_usd, under_way = (self.plan.cost_usd or 0.0) / max(len(self.plan.todo), 1), 0
+        again = list[Task]()
+
+        def take(tasks: Iterable[Task]) -> Iterator[Task]:
+            nonlocal under_way
+            for task in tasks:
+                # All tasks of a batch go before the first comes back.
+                planned_usd = self._sum_costs() + under_way * task_usd
+                if budget_usd is not None and planned_usd >= budget_usd:
+                    return
+                under_way += 1
+                yield task
+
+        for tasks, is_last in ((self.plan.todo, False), (again, True)):
+            for task, result in system.draw_batch(take(tasks)):
+                under_way -= 1
+                if isinstance(result, RequestError):
+                    if not is_last:
+                        again.append(task)
+                        continue
+                    result = failure_result(remove_secrets(result.text)[:MAX_TEXT], result.code)
+                entry = self._record_result(task, result, 1, None)
+                self._report_entry(entry)
+                self._count_failures(entry)
 
     def _draw(self, budget_usd: float | None) -> None:
         """Draw tasks; when stopped, wait for those that are under way and keep them."""
@@ -470,7 +508,7 @@ class SystemRun:
         return self._record_result(task, result, attempts, latency_s)
 
     def _record_result(
-        self, task: Task, result: GenerationResult, attempts: int, latency_s: float
+        self, task: Task, result: GenerationResult, attempts: int, latency_s: float | None
     ) -> JournalEntry:
         """Record a result in the journal; one that contradicts itself is a failure."""
         digest, problem = None, None
@@ -500,7 +538,7 @@ class SystemRun:
             signature=self._signature,
             image=digest,
             image_bytes=None if digest is None else len(result.image or b""),
-            latency_s=round(latency_s, 3),
+            latency_s=None if latency_s is None else round(latency_s, 3),
             attempts=attempts,
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             details=details,

@@ -643,6 +643,60 @@ def test_the_command_says_what_it_would_ask_and_makes_nothing(
     assert "--dry-run asks nobody" in str(refused.exception)
 
 
+LISTED = {"kind": "openai", "model": "gpt-4.1-mini", "api_key_env": "HOME"}
+SHARES = {name: share for name, share in read_price_list()["stages"].items() if name != "as_of"}
+
+
+@pytest.mark.parametrize("number", [1, 16])
+def test_a_dry_run_has_the_price_of_each_way_of_asking(tmp_path: Path, number: int) -> None:
+    """gpt-4.1-mini takes 0.40 dollars a million prompt tokens and 1.60 of answers; a batch half."""
+    stages = {"relevance": {"posts_per_request": number}}
+    file = config_over(tmp_path, bundled_posts(), engines={"text": LISTED}, stages=stages)
+    count, planned = plan_build(file, runs=tmp_path / "runs")
+    posts = count * SHARES["relevance"]["calls"]
+    by_stage = {stage.stage: stage for stage in planned}
+    for name, share in SHARES.items():
+        stage, calls = by_stage[name], count * share["calls"]
+        tokens = calls * (share["text"] + share["images"] * 1280)
+        usd = (tokens * 0.40 + calls * share["answer"] * 1.60) / 1e6
+        plain, packed, batched, both = (way and way.likely for way in stage.ways.values())
+        assert plain == pytest.approx(usd, rel=0.05)
+        assert batched == pytest.approx(plain / 2)
+        assert both == pytest.approx(packed / 2)
+        if name != "relevance":
+            assert (stage.todo, packed) == (round(calls), plain)
+            continue
+        assert packed < plain / 2
+        assert stage.todo == (round(posts) if number == 1 else 3)
+        own = packed if number > 1 else plain
+        assert stage.expected.usd
+        assert stage.expected.usd.likely == pytest.approx(own)
+    shown = CliRunner().invoke(app, ["build", str(file), "--runs", str(tmp_path), "--dry-run"])
+    totals = [
+        sum(way.likely for stage in planned if (way := stage.ways[name]))
+        for name in ("plain", "packed", "batched", "both")
+    ]
+    words = ("one by one", "16 posts a request", "in batches (up to 24 h a batch)", "both")
+    line = ", ".join(f"${usd:.2f} {way}" for usd, way in zip(totals, words, strict=True))
+    assert f"by way of asking: {line}" in " ".join(shown.output.split())
+
+
+def test_ways_of_counted_posts_are_what_is_sent(tmp_path: Path) -> None:
+    plans = []
+    for number in (1, 16):
+        stages = {"relevance": {"posts_per_request": number}}
+        file = config_over(tmp_path, bundled_posts(), engines={"text": LISTED}, stages=stages)
+        run_until(file, "collect", runs=tmp_path / "runs")
+        plans.append(plan_build(file, runs=tmp_path / "runs")[1][0])
+    alone, packed = plans
+    assert (alone.counted, alone.todo, packed.todo) == (True, 48, 3)
+    assert alone.ways == packed.ways
+    assert packed.prompt_tokens is not None
+    assert alone.prompt_tokens is not None
+    assert packed.prompt_tokens < alone.prompt_tokens / 3
+    assert (alone.expected.usd, packed.expected.usd) == (alone.ways["plain"], alone.ways["packed"])
+
+
 def test_recorded_answers_cost_nothing(tmp_path: Path) -> None:
     config = config_over(tmp_path, bundled_posts()[:5], "recorded")
     assert {one.expected for one in plan_build(config, runs=tmp_path)[1]} == {NO_WORK}

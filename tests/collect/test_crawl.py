@@ -51,6 +51,7 @@ from echo_hf.collect.sources.base import Post
 from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url
 from echo_hf.config.collection import CrawlBudget, ExpandLimits, Phase, Search
 from echo_hf.config.loading import Config
+from echo_hf.engines.prices import read_platform_price
 from echo_hf.errors import ConfigError, PlatformError
 from echo_hf.pipeline.run_folder import RunFolder
 from tests.collect.platforms.crawling import (
@@ -226,12 +227,46 @@ def test_a_terminal_shows_a_line_a_term_or_a_line_a_query(serve: Serve, tmp_path
         "posts": None,
         "requests": 1,
         "usd": None,
+        "most_usd": None,
     }
+    assert "1,000 posts cost $5.00 asking" in " ".join(lines.split())
     assert "1 lumen 2026-03-02 2026-03-10 1d all 8 0 - ≥ 8 -" in squeezed(lines)
     assert "asking ends at 1,000 posts or $2.50, replies included" in lines
     assert "then replies and ancestors, in 3 rounds at most" in lines
     assert sum(" lumen 2026" in line for line in squeezed(lines)) == 2
     assert sum(" lumen 2026" in line for line in squeezed(every)) == 10
+
+
+class LikeX(Simulated):
+    tariff = Tariff(0.005, 0.0, 50, 0.01, 600, "https://x.example/prices (2026-11-29)")
+
+
+def test_dollars_come_without_authors_and_with_one_for_each_post(
+    serve: Serve, tmp_path: Path
+) -> None:
+    serve(World.of(500, seed=9))
+    config = config_of(
+        phases=[{"days": 20, "window": "20d", "terms": ["lumen"]}], budget={"posts": 2000}
+    )
+    (query,), said = plan(config, tmp_path, LikeX)
+    assert said == [
+        f"{NAME} charges $0.005 a post, up to $0.01 for its author, says "
+        "https://x.example/prices (2026-11-29)"
+    ]
+    assert (query.usd, query.most_usd) == pytest.approx((0.005 * 50, 0.015 * 50))
+    lines = " ".join(shown([query], config).split())
+    assert "requests 1, cost $0.25 to $0.75 " in lines
+    assert "2,000 posts cost $10.00 to $30.00; 600 posts a month are the most " in lines
+
+
+def test_what_x_charges_is_in_the_dated_list() -> None:
+    from echo_hf.collect.platforms.x import XPlatform
+
+    price, tariff = read_platform_price("x"), XPlatform.tariff
+    assert tariff.compute_cost(1000) == pytest.approx((5.0, 15.0))
+    assert (tariff.usd_per_estimate, tariff.most_posts_a_month) == (0.01, 3_000_000)
+    assert all(source.startswith("https://docs.x.com/") for source in price.sources)
+    assert tariff.source == f"{price.sources[0]} ({price.as_of})"
 
 
 ONE_DAY = {"days": 1, "window": "1d", "terms": ["lumen"]}

@@ -11,9 +11,12 @@ import pytest
 import yaml
 
 import echo_hf
+from echo_hf.config.loading import load_config
 from echo_hf.config.sections import BUILT_IN_STAGES as STAGES
-from echo_hf.engines.planner import read_call_prices
+from echo_hf.config.systems import shipped_config
+from echo_hf.engines.planner import estimate_tokens, read_call_prices
 from echo_hf.engines.prices import read_price_list
+from echo_hf.prompts import load_prompt
 from echo_hf.tables import TABLES
 from tests.markdown_for_tests import cells, shown
 from tests.stages_for_tests import ROOT
@@ -119,3 +122,56 @@ def test_what_a_build_takes(row: list[re.Match[str]]) -> None:
 
 def test_the_table_is_read() -> None:
     assert len(ROWS) >= 3
+
+
+PROMPT_NAMES = ("relevance", "extract", "roles", "screenshots", "feedback", "safety")
+COSTS = (ROOT / "docs" / "how-to" / "costs.md").read_text("utf-8")
+DOLLARS = [
+    [cell.strip(" `$").replace(",", "") for cell in line.strip("|").split("|")]
+    for line in TEXT.splitlines()
+    if line.startswith("| `g")
+]
+
+
+@pytest.mark.parametrize("row", DOLLARS, ids=" ".join)
+def test_what_a_build_costs(row: list[str]) -> None:
+    """By hand from the list: each call's text, images and answer, with the model's thoughts."""
+    model, posts, plain, packed, batched, both, a_sample = row
+    prices = read_price_list()
+    price = next(
+        listed
+        for server in ("api.openai.com", "generativelanguage.googleapis.com")
+        for listed in prices["servers"][server]
+        if model in listed["models"]
+    )
+    listed_call = read_call_prices().get(model)
+    image = listed_call.image_tokens.likely if listed_call else 1280
+    thoughts = listed_call.thought_tokens.likely if listed_call else 0
+    usd, saved = 0.0, 0.0
+    for name, share in prices["stages"].items():
+        if name != "as_of":
+            prompt, calls = share["text"] + share["images"] * image, int(posts) * share["calls"]
+            answer = share["answer"] + thoughts
+            usd += calls * (prompt * price["prompt"] + answer * price["completion"]) / 1e6
+            # A sixteenth of the longer instructions, the post, and its number in both directions.
+            packed_prompt = 508 / 16 + (share["text"] - 425 + 4)
+            less = (prompt - packed_prompt) * price["prompt"] - 4 * price["completion"]
+            saved += calls * less / 1e6 if name == "relevance" else 0.0
+    assert float(plain) == pytest.approx(usd, rel=0.01, abs=1)
+    assert float(packed) == pytest.approx(usd - saved, rel=0.01, abs=1)
+    assert float(batched) == pytest.approx(usd / 2, rel=0.01, abs=1)
+    assert float(both) == pytest.approx((usd - saved) / 2, rel=0.01, abs=1)
+    assert float(a_sample) == pytest.approx((usd - saved) / 2 / (int(posts) * 48 / 121), abs=6e-5)
+
+
+def test_lengths_of_instructions_are_those_of_the_prompts() -> None:
+    target = load_config(shipped_config()).target
+    rows = re.findall(r"^\| `(\w+)`(, several posts)? \| ([\d,]+)", COSTS, re.M)
+    shown = {(name + ("_packed" if packed else "")): count for name, packed, count in rows}
+    assert shown.keys() == {*PROMPT_NAMES, "relevance_packed"}
+    for name, count in shown.items():
+        assert int(count.replace(",", "")) == estimate_tokens(load_prompt(name, target).text)
+
+
+def test_the_table_of_dollars_is_read() -> None:
+    assert len(DOLLARS) >= 8

@@ -213,3 +213,25 @@ def test_a_plan_counts_text_and_images() -> None:
     assert planned == RequestPlan(requests=9, stored=3, repeated=4, prompt_tokens=tokens, images=2)
     assert planned.calls == 2
     assert extend_plan(extend_plan(RequestPlan(), asked[:1], 3, 1), asked[1:], 0, 3) == planned
+
+
+def test_both_ways_are_priced_and_waited_for() -> None:
+    """Half of each price at OpenAI; two batches that follow each other take 24 hours each."""
+    plain = estimate_calls(engine("gpt-6-luna"), PLAN)
+    batched = estimate_calls(engine("gpt-6-luna", batch=True), PLAN)
+    assert plain.usd is not None
+    assert plain.plain_usd == batched.plain_usd == plain.usd
+    assert batched.usd == batched.batch_usd == plain.batch_usd
+    assert plain.batch_usd == pytest.approx([usd / 2 for usd in plain.usd])
+    assert (plain.is_batched, batched.is_batched, batched.seconds) == (False, True, None)
+    both = add_expected(batched, batched)
+    assert (both.batch_hours, both.is_batched) == (48, True)
+    assert both.plain_usd == pytest.approx([2 * usd for usd in plain.usd])
+    # What is sent in one way alone costs the same in the other.
+    local = ExpectedCost(Range(1, 2, 3), Range(1, 1, 1))
+    mixed = add_expected(plain, local)
+    assert mixed.batch_usd is not None
+    assert plain.batch_usd is not None
+    assert mixed.batch_usd.likely == pytest.approx(plain.batch_usd.likely + 2)
+    assert add_expected(local, local).batch_usd is None
+    assert add_expected(batched, ExpectedCost()).batch_usd is None

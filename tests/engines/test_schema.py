@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, TypeVar
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf.collect.relevance import RelevanceAnswer
+from echo_hf.collect.relevance import PackedRelevanceAnswer, RelevanceAnswer
 from echo_hf.engines.schema import (
     build_grammar_schema,
     build_response_format,
@@ -100,6 +100,10 @@ SAMPLE = {
 }
 ANSWERS = (
     (RelevanceAnswer, {"score": 3, "note": QUOTED}),
+    (
+        PackedRelevanceAnswer,
+        {"posts": [{"number": 417, "score": 3, "note": QUOTED}, {"number": 999, "score": 5}]},
+    ),
     (ExtractAnswer, {"samples": [SAMPLE, {"prompt": "a fox", "quality": "Trash", "posts": []}]}),
 )
 

@@ -14,6 +14,7 @@ from echo_hf.engines.prices import (
     BilledTokens,
     TokenPrice,
     compute_call_cost,
+    find_batch_price,
     find_price,
     parse_usage,
     read_billed_tokens,
@@ -144,6 +145,46 @@ RETAINED = {"extra_body": {"prompt_cache_retention": "24h"}}
 def test_the_list_knows_models_by_server_and_name(options: dict[str, Any], expected: Any) -> None:
     price = find_price(OpenAIOptions.model_validate(options))
     assert price == (expected and TokenPrice.model_validate(expected))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # By hand: half of everything at OpenAI.
+        ({"model": "gpt-6-sol"}, {"prompt": 1.0, "cached": 0.1, "completion": 5.0}),
+        # Gemini bills what its cache holds as it does elsewhere.
+        (
+            {"model": "gemini-2.5-flash", "base_url": GEMINI},
+            {"prompt": 0.15, "cached": 0.03, "completion": 1.25},
+        ),
+        ({"model": "m", "base_url": "https://api.groq.com/openai/v1", **OWN}, {"prompt": 1.5}),
+        ({"model": "m", "base_url": "https://mine.openai.azure.com/v1", **OWN}, {"prompt": 1.5}),
+        ({"model": "m", "base_url": "https://notopenai.azure.com/v1", **OWN}, None),
+        ({"model": "m", "base_url": "https://openrouter.ai/api/v1", **OWN}, None),
+        ({"model": "m", "base_url": LOCAL.base_url, **OWN}, None),
+    ],
+    ids=str,
+)
+def test_a_batch_costs_the_listed_share_of_its_server(
+    options: dict[str, Any], expected: Any
+) -> None:
+    checked = OpenAIOptions.model_validate(options)
+    price, batch = find_price(checked), find_batch_price(checked.server.label)
+    assert (batch is None) == (expected is None)
+    if batch is not None and price is not None:
+        made = price.scale(batch.share, batch.cached)
+        assert {name: getattr(made, name) for name in expected} == pytest.approx(expected)
+        assert (made.most_prompt_tokens, made.until) == (price.most_prompt_tokens, price.until)
+
+
+def test_what_nobody_says_of_cached_tokens_in_a_batch_stays_unknown() -> None:
+    price = TokenPrice(prompt=2, completion=8, cached=1, cache_write=4)
+    batch = find_batch_price("api.groq.com")
+    assert batch is not None
+    made = price.scale(batch.share, batch.cached)
+    assert (made.cached, made.cache_write) == (None, 2)
+    assert made.compute_cost(BilledTokens(100, 10, cached=5, written=0), DAY) is None
+    assert made.compute_cost(BilledTokens(100, 10, written=50), DAY) == pytest.approx(190e-6)
 
 
 PRICE = TokenPrice(prompt=1, completion=10, cached=0.5)

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage
+from echo_hf.engines.base import Completion, ImageRef, Message, Packing, Request, Text, Usage
 from echo_hf.pipeline.answer_store import RequestRecord, Store, compute_request_keys
-from tests.stages_for_tests import Shade, request
+from tests.stages_for_tests import Guess, Shade, request
 
 SIGNATURE = {"kind": "scripted", "model": "one"}
 RED = request("red", sources=("https://example.org/1", "https://example.org/2"))
@@ -90,6 +90,18 @@ def test_a_record_adds_up_all_calls_of_a_request(store: Store) -> None:
     assert store.records([free])[free].cost_usd is None
 
 
+def test_the_answers_of_one_call_are_kept_together_or_not_at_all(store: Store) -> None:
+    blue = request("blue")
+    with pytest.raises(KeyboardInterrupt), store.write_together(SIGNATURE):  # noqa: PT012
+        store.put(_key(RED), RED, ANSWER, SIGNATURE)
+        raise KeyboardInterrupt
+    assert store.get([_key(RED)]) == {}
+    with store.write_together(SIGNATURE):
+        store.put(_key(RED), RED, ANSWER, SIGNATURE)
+        store.put(_key(blue), blue, FAILURE, SIGNATURE)
+    assert store.get([_key(RED), _key(blue)]) == {_key(RED): ANSWER, _key(blue): FAILURE}
+
+
 def test_thousands_of_keys_are_read_at_once(store: Store) -> None:
     keys = [_put(store, request(str(number))) for number in range(1200)]
     assert set(store.get(keys)) == set(store.records(keys)) == set(keys)
@@ -100,7 +112,14 @@ def test_thousands_of_keys_are_read_at_once(store: Store) -> None:
 # What a request is, piece by piece; each other request must have another key.
 IMAGES = ("aa" * 32, "bb" * 32)
 ASKED = request("red", images=IMAGES)
+PACKING = Packing(4, Message("system", (Text("Name all shades."),)), Shade, ("line",))
 OTHERS = {
+    "asked with others": replace(ASKED, packing=PACKING),
+    "with more others": replace(ASKED, packing=replace(PACKING, size=5)),
+    "with others in other words": replace(
+        ASKED, packing=replace(PACKING, instructions=ASKED.messages[0])
+    ),
+    "with others in another shape": replace(ASKED, packing=replace(PACKING, answer=Guess.answer)),
     "message text": request("red.", images=IMAGES),
     "instructions": request("red", "Name a shade.", images=IMAGES),
     "role": replace(ASKED, messages=(ASKED.messages[0], replace(ASKED.messages[1], role="system"))),

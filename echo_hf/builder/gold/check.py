@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import ConfigError, GoldError, unknown
 from echo_hf.pipeline.batch_inference import FillStats, plan_requests
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
+from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage_order import load_stage_class
 from echo_hf.pipeline.stage_runner import run_stage
@@ -74,6 +76,61 @@ class StageCheck:
     fill: FillStats
 
 
+@dataclass(frozen=True)
+class PackingCheck:
+    """Scores of posts that were asked about together, compared with those of the same one by one.
+
+    Attributes:
+        posts_per_request: Most posts of a request.
+        posts: How many were scored; one without an answer is not right.
+        right: How many were right.
+        right_alone: How many are right one by one.
+        points: The difference of the two shares, in percentage points.
+        low: Lower end of its interval at 95 %, for paired shares (Agresti and Min 2005).
+        high: Its upper end.
+        prompt_tokens: Those of both ways, together and one by one; 0 where nobody counts them.
+        cost_usd: Their prices; null where they are unknown.
+    """
+
+    posts_per_request: int
+    posts: int
+    right: int
+    right_alone: int
+    points: float
+    low: float
+    high: float
+    prompt_tokens: tuple[int, int]
+    cost_usd: tuple[float | None, float | None]
+
+
+def compare_packing(
+    stage: ModelStage, material: GoldMaterial, packed: StageResult, alone: StageResult
+) -> PackingCheck:
+    """Compare the scores of posts that were asked about together with those one by one."""
+    wrong, posts = list[set[str]](), 0
+    for result in (packed, alone):
+        measures, _ = score_stage(stage.name, material, result, errors=True)
+        (accuracy,) = (measure for measure in measures if measure.name == "score_accuracy")
+        wrong.append({item.place for item in accuracy.errors})
+        posts = accuracy.asked
+    lost, won = len(wrong[0] - wrong[1]), len(wrong[1] - wrong[0])
+    # Half a post is added to each of the four cells.
+    difference, count = won - lost, posts + 2
+    error = 1.96 * math.sqrt(won + lost + 1 - difference**2 / count)
+    fill, fill_alone = packed.stats.fill, alone.stats.fill
+    return PackingCheck(
+        posts_per_request=getattr(stage, "posts_per_request", 1),
+        posts=posts,
+        right=posts - len(wrong[0]),
+        right_alone=posts - len(wrong[1]),
+        points=100 * difference / posts if posts else 0.0,
+        low=100 * (difference - error) / count,
+        high=100 * (difference + error) / count,
+        prompt_tokens=(fill.stage_usage.prompt, fill_alone.stage_usage.prompt),
+        cost_usd=(fill.stage_cost_usd, fill_alone.stage_cost_usd),
+    )
+
+
 @dataclass(frozen=True, repr=False)
 class CheckResult(SummaryMixin):
     """How well an engine does.
@@ -86,6 +143,7 @@ class CheckResult(SummaryMixin):
         threads: How many threads they are about.
         stages: Each stage that was checked.
         notes: What was left out, and why.
+        packing: What it costs that posts are scored together; null where they are not.
     """
 
     target: str
@@ -95,6 +153,7 @@ class CheckResult(SummaryMixin):
     threads: int
     stages: tuple[StageCheck, ...]
     notes: tuple[str, ...]
+    packing: PackingCheck | None = None
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -170,22 +229,32 @@ def check_engine(
         watch.report_result(posts.read)
         check_agreement(all_gold, posts, posts_source)
         material, checks = GoldMaterial(setting, lines, posts), list[StageCheck]()
+        packing: PackingCheck | None = None
         for name in chosen:
             stage = cast("ModelStage", load_stage_class(name).from_config(setting, folder.images))
             kind = str(setting.stages.get_engine(name))
             stage_engine = engines.use(kind)
             inputs = make_dataset(stage.inputs, getattr(material, CHECKS[name].reads))
-            if stage_engine.stored and not offline:
-                request_plan = plan_requests(stage, inputs, stage_engine, store)
-                watch.report_start(name, request_plan.calls, request_plan)
-            result = run_stage(
-                stage,
-                inputs,
-                engine=stage_engine,
-                store=store,
-                offline=offline,
-                progress=partial(advance_progress, watch, name),
-            )
+            asked, results = [stage], list[StageResult]()
+            if stage_engine.stored and getattr(stage, "posts_per_request", 1) > 1:
+                asked.append(replace(stage, posts_per_request=1))  # type: ignore[call-arg]
+            for way in asked:
+                if stage_engine.stored and not offline:
+                    request_plan = plan_requests(way, inputs, stage_engine, store)
+                    watch.report_start(name, request_plan.calls, request_plan)
+                results.append(
+                    run_stage(
+                        way,
+                        inputs,
+                        engine=stage_engine,
+                        store=store,
+                        offline=offline,
+                        progress=partial(advance_progress, watch, name),
+                    )
+                )
+            result = results[0]
+            if len(results) > 1:
+                packing = compare_packing(stage, material, *results)
             # Do not show which posts of the held-out half went wrong.
             stats = replace(result.stats, rejected={}, noted={})
             shown = replace(result, stats=stats, quarantine=result.quarantine.select([]))
@@ -216,6 +285,7 @@ def check_engine(
         len({posts.root_of[line.key[0]] for line in lines.iterate_lines()}),
         tuple(checks),
         tuple(notes),
+        packing,
     )
 
 

@@ -114,11 +114,23 @@ class Tariff:
         usd_per_post: Price of a post in US dollars, 0 where it is free, null where it is unknown.
         usd_per_estimate: Price of `estimate`; null where the platform counts nothing beforehand.
         posts_per_page: Most posts of a page of a search.
+        usd_per_author: Price of the author of a post, beside that of the post.
+        most_posts_a_month: Most posts that may be read in a month; null without a limit.
+        source: Where the prices are published, and of which day they are.
     """
 
     usd_per_post: float | None = None
     usd_per_estimate: float | None = None
     posts_per_page: int = 100
+    usd_per_author: float = 0.0
+    most_posts_a_month: int | None = None
+    source: str = ""
+
+    def compute_cost(self, posts: int) -> tuple[float, float] | None:
+        """Return the least and the most that posts cost, each without its author and with one."""
+        if self.usd_per_post is None:
+            return None
+        return posts * self.usd_per_post, posts * (self.usd_per_post + self.usd_per_author)
 
 
 class Platform(Protocol):

@@ -42,6 +42,7 @@ from echo_hf.collect.sources.base import (
 )
 from echo_hf.collect.urls import Site, platform_of, post_id_of
 from echo_hf.config.collection import SITES
+from echo_hf.engines.prices import read_platform_price
 
 X_STATUS = re.compile(r"/(?:i/web|i|@?\w{1,50})/status(?:es)?/0*(\d{1,25})(?:/.*)?", re.ASCII)
 # Nearly all addresses are plain, and `urlsplit` costs more than the rest of a post.
@@ -84,7 +85,7 @@ MAX_QUERY_CHARACTERS = {"recent": 512, "all": 1024}
 # older ids were counted from 1.
 SNOWFLAKE_EPOCH = datetime.datetime.fromtimestamp(1288834974.657, datetime.UTC)
 FIRST_SNOWFLAKE = 2**40
-USD_PER_POST, USD_PER_USER, USD_PER_COUNT = 0.005, 0.010, 0.010
+PRICE = read_platform_price("x")
 PAGE_SIZE = 100
 LOOKUP_SIZE = 100
 ARCHIVE_PAUSE_S = 1.05  # the full archive answers once a second
@@ -314,7 +315,12 @@ class _HostTransport(HTTPAdapter):
 class XPlatform(LibraryPlatform):
     name = "x"
     tariff = Tariff(
-        usd_per_post=USD_PER_POST, usd_per_estimate=USD_PER_COUNT, posts_per_page=PAGE_SIZE
+        PRICE.usd_per_post,
+        PRICE.usd_per_estimate,
+        PAGE_SIZE,
+        PRICE.usd_per_author,
+        PRICE.most_posts_a_month,
+        f"{PRICE.sources[0]} ({PRICE.as_of})",
     )
     most_refreshed = LOOKUP_SIZE
 
@@ -349,7 +355,8 @@ class XPlatform(LibraryPlatform):
         data, includes = page.record.get("data"), page.part("includes")
         posts = len(data) if isinstance(data, list) else int(data is not None)
         posts += len(includes.parts("tweets")) + len(includes.parts("posts"))
-        cost = posts * USD_PER_POST + len(includes.parts("users")) * USD_PER_USER
+        authors = len(includes.parts("users"))
+        cost = posts * PRICE.usd_per_post + authors * PRICE.usd_per_author
         return Page(body, page.part("meta").text("next_token"), posts, round(cost, 6))
 
     def around(self, posts: Sequence[Post]) -> list[Question]:

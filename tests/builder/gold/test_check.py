@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import json
 import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from echo_hf.builder.gold.check import CheckResult, check_engine, read_gold_setting
 from echo_hf.builder.gold.export import NotGold, export_gold
@@ -16,7 +18,7 @@ from echo_hf.builder.gold.folder import read_gold
 from echo_hf.builder.review import decide
 from echo_hf.config.checks import EngineChoice
 from echo_hf.curate.edits import SampleEdit
-from echo_hf.engines.base import register
+from echo_hf.engines.base import Completion, Request, Text, Usage, register
 from echo_hf.engines.recorded import RecordedEngine
 from echo_hf.errors import ConfigError, EngineError, GoldError, SourceError, StageError
 from tests.apps.review.reviewed_run import CHAIR, LAKE, MAIL, named, reviewed_run, samples
@@ -115,6 +117,58 @@ def test_a_second_check_asks_nothing_and_tells_nothing_of_the_held_out_half(
         assert all(one.stats.noted == {} for one in watch.results)
     assert all(one.stats.quarantined for one in unanswered.results[1:])
     assert not any(one.stats.quarantined for one in answered.results)
+
+
+class WorseTogether(Reader):
+    """Is right about each post alone; of several it scores the second as 1, and loses the third."""
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
+        for number, request in enumerate(requests):
+            part = request.messages[-1].parts[0]
+            if not (isinstance(part, Text) and part.text.startswith("<posts>")):
+                ((_, given),) = super().stream([request])
+                yield number, given
+                continue
+            numbers = [post["number"] for post in json.loads(part.text.splitlines()[1])]
+            score = {"score": 5, "note": None}
+            entries = [{"number": n, **score} for place, n in enumerate(numbers) if place != 2]
+            entries[1]["score"] = 1
+            yield number, Completion(json.dumps({"posts": entries}), usage=Usage(30, 9), cost_usd=1)
+
+
+def test_several_posts_in_a_request_are_compared_with_one_by_one(own: Path, tmp_path: Path) -> None:
+    engine = WorseTogether()
+    register("gold_reader")(lambda: engine)
+    value = yaml.safe_load(own.read_text())
+    value |= {"engines": {"text": {"kind": "gold_reader"}}}
+    value["stages"] = {"relevance": {"posts_per_request": 4}}
+    gold = read_lines(BUNDLED / "gold" / "relevance.jsonl")
+    own.write_text(yaml.safe_dump(value))
+    given: Any = {"half": "all", "stages": ["relevance"], "runs": tmp_path / "runs"}
+    result = check_engine(own, **given)
+    found = result.packing
+    assert found is not None
+    assert (found.posts_per_request, found.posts, found.right_alone) == (4, len(gold), len(gold))
+    assert found.right < len(gold)
+    lost = len(gold) - found.right
+    assert found.points == pytest.approx(-100 * lost / len(gold))
+    # Agresti and Min 2005: half a post is added to each cell of the two by two table.
+    b, c, n = lost + 0.5, 0.5, len(gold) + 2
+    error = 1.96 * (b + c - (b - c) ** 2 / n) ** 0.5 / n
+    assert (found.low, found.high) == pytest.approx(
+        (100 * ((c - b) / n - error), 100 * ((c - b) / n + error))
+    )
+    assert found.prompt_tokens[1] == 10 * len(gold)
+    command = ["check-engine", own, "--stage", "relevance", "--half", "all"]
+    done = echo_hf(*command, "--runs", tmp_path / "runs", cwd=tmp_path)
+    shown = " ".join(done.stdout.split())
+    points = f"{found.points:+.1f} points ({found.low:+.1f} to {found.high:+.1f})"
+    assert "relevance, 4 posts a request: " in shown
+    assert f"one by one 100 %: {points}." in shown
+    assert check_engine(own, **given).packing == found
+    value["stages"] = {"relevance": {"posts_per_request": 1}}
+    own.write_text(yaml.safe_dump(value))
+    assert check_engine(own, **given).packing is None
 
 
 def test_mistakes_are_found_before_posts_are_read(own: Path, tmp_path: Path) -> None:
