@@ -162,7 +162,7 @@ def _show_stage_ways(console: Console, plan: Sequence[PlannedStage]) -> None:
     """Show on one line what all stages cost in each way that they could be asked."""
     size = max(stage.posts_per_request for stage in plan)
     hours = max((stage.expected.batch_hours or 0 for stage in plan), default=0)
-    wait = f" ({_describe_wait(hours)})" if hours else ""
+    wait = f" ({_describe_wait(hours)} a batch)" if hours else ""
     words = {
         "plain": "one by one",
         "packed": f"{size} posts a request",
@@ -172,7 +172,9 @@ def _show_stage_ways(console: Console, plan: Sequence[PlannedStage]) -> None:
     totals = {way: Range.total(filter(None, (s.ways.get(way) for s in plan))) for way in words}
     if totals["plain"].likely >= MIN_DOLLARS:
         amounts = (f"${usd.likely:,.2f} {words[way]}" for way, usd in totals.items())
-        say(console, f"by way of asking: {', '.join(amounts)}")
+        unpriced = [stage.stage for stage in plan if stage.ways.get("plain") is None]
+        rest = f"; without {', '.join(unpriced)}, of unknown price" if unpriced else ""
+        say(console, f"by way of asking: {', '.join(amounts)}{rest}")
 
 
 def _estimate(work: Any) -> tuple[str, str]:
