@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from echo_hf.collect.relevance import MAX_ANSWER_TOKENS, NumberedRelevanceAnswer
 from echo_hf.judging.compare import create_choice_schema
 from echo_hf.judging.rate import create_rating_schema
 from echo_hf.samples.extract import Extract
@@ -47,7 +48,7 @@ def longest(schema: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
         case "string":
             return prose(schema["maxLength"])
         case "integer" | "number":
-            return schema["maximum"]
+            return schema.get("maximum") or schema["exclusiveMaximum"] - 1
         case "boolean":
             return False
     return None
@@ -56,8 +57,10 @@ def longest(schema: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
 def asked() -> Iterator[tuple[str, Any, int]]:
     """The answers of all stages and rubrics, each with its budget."""
     for name, request in golden_requests().items():
-        if request.answer is not None and name not in COPYING:
+        if request.answer is not None and name not in {*COPYING, "relevance_packed"}:
             yield name, request.answer, request.max_tokens
+    # A request about several posts has that much for each.
+    yield "one of several posts", NumberedRelevanceAnswer, MAX_ANSWER_TOKENS
     for tokens in (64, 512, 8192):
         yield f"a judge with {tokens}", create_rating_schema(1, 10, True, tokens), tokens
         yield f"a judge with {tokens}", create_choice_schema(tokens), tokens
