@@ -283,7 +283,7 @@ def plan_stage(
     plan, expected = (packed, costs[1]) if own_size > 1 else (alone, costs[0])
     prices = [*((cost.plain_usd or cost.usd) for cost in costs)]
     prices += [cost.batch_usd or price for cost, price in zip(costs, prices, strict=True)]
-    tokens = plan.prompt_tokens, plan.answer_tokens
+    tokens, size = (plan.prompt_tokens, plan.answer_tokens), size if packing else 1
     ways = dict(zip(WAYS, prices, strict=True))
     return PlannedStage(name, plan.calls, plan.stored, counted, expected, *tokens, ways, size)
 

@@ -85,9 +85,11 @@ class BatchAsking:
                     yield from self._read_answers(batch)
                     if not batch.is_adopted:
                         self._finish(batch)
-            # An answer to a row that was asked late had to stay there until now.
+            # An answer to a row that was asked late had to stay there until now; one that this run
+            # did not ask for stays for another.
             for batch in self._adopted:
-                if batch.is_used or self._is_forgotten(batch):
+                is_read = batch.is_used and batch.has_ended and not batch.places
+                if is_read or self._is_forgotten(batch):
                     self._finish(batch)
         report_refused(self.refused, self.api.base_url)
 
@@ -101,6 +103,7 @@ class BatchAsking:
         if not (batch.was_ended and batch.rows and batch.input_file):
             return False
         if batch.created_at is not None and batch.created_at < time.time() - MAX_UNREAD_SECONDS:
+            logger.warning("batch %s: its answers are a week old and are deleted unread", batch.id)
             return True
         # A provider that shows no single file shows neither.
         is_shown = self.api.has_file(batch.input_file)

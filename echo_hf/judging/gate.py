@@ -22,7 +22,7 @@ from echo_hf.metrics.rubric import list_figures
 from echo_hf.reasons import Reason
 from echo_hf.scores import NonInferiority, non_inferiority
 from echo_hf.scores.non_inferiority import Verdict, paired_non_inferiority
-from echo_hf.scores.rating_table import RUBRIC, DrawChoice
+from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.win_rate import METRIC as WIN_RATE
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import RunTables, read_models
@@ -155,17 +155,15 @@ def compare_systems(
         )
     _check_release(base, new)
     sides, splits, ratings = (base, new), (split,) if split else BENCHMARKS, None
-    draws = base.run.config.draws if measured is None else "first"
     margin = MARGIN if margin is None else margin
     limits: dict[str, Any] = {"margin": margin, "confidence": confidence}
     if measured is None or "ratings" in measured.needs:
         rubric = measured.rubric if measured else RUBRIC
-        ratings = _read_shared_ratings(sides, splits, rubric, draws)
+        ratings = _read_shared_ratings(sides, splits, rubric)
     if measured is None:
-        parts = [side.select_rows(side.tables.of_draws(draws)[0], splits) for side in sides]
+        parts = [side.select_rows(side.tables.outputs, splits) for side in sides]
         limits["outputs"] = None if None in parts else pa.concat_tables(parts)
-        limits |= {"protocol": protocol, "draws": draws}
-        test = non_inferiority(ratings, base.label, new.label, **limits)
+        test = non_inferiority(ratings, base.label, new.label, protocol=protocol, **limits)
     else:
         first, second = (
             _measure_samples(side, measured, base.run.asked_config, splits) for side in sides
@@ -205,11 +203,9 @@ def _check_release(base: GateSide, new: GateSide) -> None:
         )
 
 
-def _read_shared_ratings(
-    sides: Sequence[GateSide], splits: Sequence[str], rubric: str, draws: DrawChoice
-) -> pa.Table:
+def _read_shared_ratings(sides: Sequence[GateSide], splits: Sequence[str], rubric: str) -> pa.Table:
     """Read the ratings of both sides, which need the same judges, instructions and settings."""
-    side_rows = [side.select_rows(side.tables.of_draws(draws)[1], splits) for side in sides]
+    side_rows = [side.select_rows(side.tables.ratings, splits) for side in sides]
     side_rows = [rows and rows.filter(pc.equal(rows["rubric"], rubric)) for rows in side_rows]
     first, second = (sorted({*rows["judge"].to_pylist()}) if rows else [] for rows in side_rows)
     if not first or first != second:

@@ -104,8 +104,9 @@ def describe_reliability(found: Reliability) -> Iterator[str]:
     """Yield what the outputs of each system became, and what its success varies with."""
     for system in best_first({name: share.value for name, share in found.success.items()}):
         outcomes, unrated = found.outcomes[system], found.unrated[system]
-        counts = [sum(column) for column in list(zip(*outcomes.values(), strict=True))[1:3]]
-        parts = [f"{counts[1]:,} of {pluralize(counts[0], 'output')} succeed"]
+        tries = sum(each.tries for each in outcomes.values())
+        successes = sum(each.successes for each in outcomes.values())
+        parts = [f"{successes:,} of {pluralize(tries, 'output')} succeed"]
         share, ends, _ = found.never[system]
         if share is not None:
             interval = f" ({' to '.join(map(percent, ends))})" if ends else ""

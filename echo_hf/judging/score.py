@@ -57,14 +57,14 @@ from echo_hf.metrics.rubric import list_figures
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
 from echo_hf.scores.agreement import Agreement, agreement
-from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
+from echo_hf.scores.rating_table import RUBRIC, DrawChoice, RatingTable, read_ratings
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC, make_board
 from echo_hf.systems.base import Task
 from echo_hf.systems.checks import Check
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import UNKNOWN, Models, RunTables, read_human_file, read_models
-from echo_hf.tables import DRAW, HUMAN, RATINGS, Outcome
+from echo_hf.tables import DRAW, HUMAN, RATINGS, Outcome, fill_draws
 
 logger = logging.getLogger(__name__)
 BOOTSTRAP_DRAWS = 1000
@@ -295,7 +295,10 @@ class ScoredRun:
                 name, overall, protocol, self.n_boot, self.failed, self.models, anchors
             )
             try:
-                by_people = scores.human_corrected(overall, human) if human else None
+                # People rank first outputs.
+                is_first = overall.draws == "first"
+                first = overall if is_first or not human else self.read_overall(name, "first")
+                by_people = scores.human_corrected(first, human) if human else None
             except ScoreError as error:
                 by_people = str(error)
         if comparisons is not None and comparisons.num_rows:
@@ -338,7 +341,9 @@ class ScoredRun:
                 is_own = pc.and_(
                     pc.equal(rated[DRAW], draw), pc.equal(rated["rubric"], metric.rubric)
                 )
-                given = figure.fitting, own, rated.filter(is_own)
+                # Metrics of ratings read those of first outputs.
+                of_draw = rated.filter(is_own).drop_columns([DRAW])
+                given = figure.fitting, own, fill_draws(of_draw, RATINGS)
                 result, _ = self._measure_system(metric, figure.system, *given)
             if result is not None:
                 about = {"system": figure.system, DRAW: draw, "metric": figure.metric}
@@ -350,9 +355,9 @@ class ScoredRun:
         kept = {check.key: misfits[check.key] for check in self.checks if check.status == "kept"}
         return score_reliability(outputs, ratings, options, kept, values)
 
-    def read_overall(self, split: str) -> RatingTable:
+    def read_overall(self, split: str, draws: DrawChoice | None = None) -> RatingTable:
         """Read the ratings of a split that its board is made of."""
-        draws = self.config.draws
+        draws = draws or self.config.draws
         tables = self.tables.of_draws(draws)
         outputs, ratings = (self.tables.select_split(table, split) for table in tables)
         return read_ratings(ratings, outputs, draws=draws)

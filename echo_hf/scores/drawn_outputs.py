@@ -65,10 +65,14 @@ class _Judged(NamedTuple):
 
 
 class _Bounds(NamedTuple):
-    """Bounds that a success reaches, by criterion; the sign is -1 where lower is better."""
+    """Bounds that a success reaches, by criterion; the sign is -1 where lower is better.
+
+    Where it `needs_all`, an output that reaches all but has no value of some is not judged.
+    """
 
     limits: Floats
     signs: Floats
+    needs_all: bool = False
 
     def decide(self, means: Floats) -> Floats:
         """Return whether each output reaches all bounds that it was judged by, NaN where none."""
@@ -76,7 +80,10 @@ class _Bounds(NamedTuple):
         judges = (~np.isnan(margins)).sum(axis=1)
         passes = 2 * (margins >= -TIE_WIDTH).sum(axis=1) > judges
         is_success = (passes | (judges == 0)).all(axis=0)
-        return np.where(judges.any(axis=0), is_success, np.nan)
+        is_judged = judges.any(axis=0)
+        if self.needs_all:
+            is_judged &= ~is_success | judges.all(axis=0)
+        return np.where(is_judged, is_success, np.nan)
 
 
 class _Facts(NamedTuple):
@@ -264,4 +271,5 @@ def _read_values(
     value, zeros = rows["value"].to_numpy(), np.zeros(len(output), dtype=np.int64)
     judged = _Judged(criterion, zeros, output, zeros, value)
     judged = judged.select((criterion >= 0) & (output >= 0) & ~np.isnan(value))
-    return judged, _Bounds(np.array([*success.values()], dtype=float), np.array(signs))
+    limits = np.array([*success.values()], dtype=float)
+    return judged, _Bounds(limits, np.array(signs), needs_all=True)

@@ -221,7 +221,7 @@ def _read_outcomes(
 ) -> tuple[Flags, Flags]:
     """Return [system, sample] whether there is an image, and whether one was asked for.
 
-    Nothing was asked for that neither system takes.
+    Nothing was asked for that neither system takes. Of several draws each has to have an image.
     """
     rows = read_outputs(outputs)
     if draws == "first":
@@ -236,6 +236,7 @@ def _read_outcomes(
     cells, outcomes = (system[is_known], sample[is_known]), rows["outcome"].to_numpy()[is_known]
     has_image, was_asked = (np.zeros((len(systems), len(samples)), dtype=bool) for _ in range(2))
     np.logical_or.at(has_image, cells, outcomes == Outcome.OK.value)
+    np.logical_and.at(has_image, cells, outcomes == Outcome.OK.value)
     np.logical_or.at(was_asked, cells, outcomes != Outcome.UNSUPPORTED.value)
     return has_image, was_asked
 

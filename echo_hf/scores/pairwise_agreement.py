@@ -16,7 +16,7 @@ from echo_hf.scores.agreement import read_human
 from echo_hf.scores.ranks import Mean, Resampling, means, ratios
 from echo_hf.scores.rating_table import RUBRIC, Floats, divide, format_key, read_columns
 from echo_hf.scores.votes import TIE_WIDTH, count_points, count_votes, list_pairs, rates_of
-from echo_hf.tables import COMPARISONS, DRAW
+from echo_hf.tables import COMPARISONS, DRAW, select_first_draws
 
 PAIR = ["sample_id", "system_a", "system_b"]
 REQUIRED = (*PAIR, "judge", "order", "winner")
@@ -228,8 +228,9 @@ def _correlate_rates(verdicts: Iterable[Floats], systems: int) -> float | None:
 
 
 def _read(comparisons: Any) -> pd.DataFrame:
-    """Read verdicts in each order, 1, 0, -1 or NaN, of a judge on a pair, by draw and repeat."""
-    rows = read_columns(comparisons, COMPARISONS, REQUIRED, NUMBERS).to_pandas()
+    """Read verdicts on first draws in each order, 1, 0, -1 or NaN, by judge, pair and repeat."""
+    read = select_first_draws(read_columns(comparisons, COMPARISONS, REQUIRED, NUMBERS))
+    rows = read.to_pandas()
     for name in NUMBERS:
         rows[name] = rows[name].fillna(0) if name in rows else 0
     key = [*PAIR, "judge", *NUMBERS]

@@ -128,7 +128,8 @@ class Reliability(SystemValuesPlot):
         never: The share of prompts that the largest number of tries leaves unsolved.
         tries: Expected tries for a success, with a new prompt each time: 1 / success. Of a single
             prompt that is never solved there is no such number; see `never`.
-        dollars: Dollars for a success: those of all tries, divided by the successes.
+        dollars: Dollars for a success: what a try costs, divided by the share that succeeds, both
+            means over prompts.
         seconds: Seconds for a success, one try after another.
         best_of: By system and number k: the win rate of the best of k outputs against the best of
             k of each other system: the mean over all choices of k, over judges, prompts and
@@ -190,7 +191,8 @@ class Reliability(SystemValuesPlot):
             look: What judging an output costs.
 
         Returns:
-            Both ways with their standard errors. They are those of the share of successes:
+            Both ways with their standard errors, where each output is judged by one look: repeats
+            make them smaller. They are those of the share of successes:
             pass@k needs k outputs a prompt, however little they add to it.
 
         Raises:
@@ -215,7 +217,8 @@ class Reliability(SystemValuesPlot):
                 )
             output = sum(filter(None, known)) / drawn
         for name, dollars in (("budget", budget), ("prompt", prompt), ("look", look)):
-            if not 0 <= dollars < np.inf or (name == "budget" and not dollars):
+            is_number = isinstance(dollars, int | float | np.number)
+            if not is_number or not 0 <= dollars < np.inf or (name == "budget" and not dollars):
                 raise ScoreError(f"{name} is {dollars!r}: expected dollars")
         if not 0 < output + look < np.inf:
             raise ScoreError(f"output and look are {(output, look)!r}: expected dollars above 0")
@@ -300,11 +303,13 @@ def reliability(
         (2.67, [2.14, 3.45], 40)
     """
     check_probabilities(confidence=confidence)
+    if not isinstance(success, str | Mapping) or not success:
+        raise ScoreError(f"success is {success!r}: expected rating, checks or bounds of metrics")
     if isinstance(success, str) and success not in (rules := get_args(get_args(SuccessRule)[0])):
         raise ScoreError(unknown("success", success, rules))
     if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
         raise ScoreError(f"k is {k!r}: expected a number of tries, 1 or more")
-    if not np.isfinite(threshold):
+    if not isinstance(threshold, int | float | np.number) or not np.isfinite(threshold):
         raise ScoreError(f"threshold is {threshold!r}: expected a rating, such as 7")
     drawn = read_drawn_outputs(ratings, outputs, values, success, threshold, rubric)
     return _Measure(drawn, k, confidence).build(
@@ -431,7 +436,7 @@ class _Measure:
     def _divide(
         self, figure: str, amounts: Floats, unknown_reason: Unreliable
     ) -> dict[str, Estimate]:
-        """Divide what all tries took by their successes."""
+        """Divide what a prompt's tries take on average by their share of successes."""
         is_known = self.is_known & ~np.isnan(amounts)
         sums = self.drawn.sum_up(is_known, amounts)
         counts, successes = (self.drawn.sum_up(is_known, own) for own in (None, self.drawn.success))
@@ -439,20 +444,22 @@ class _Measure:
         for at, system in enumerate(self.drawn.systems):
             estimates[system], tried = NOTHING, counts[at] > 0
             own, solved, prompts = sums[at, tried], successes[at, tried], int(tried.sum())
+            if prompts:  # a prompt with more tries counts as much as another
+                spent, shares = own / counts[at, tried], solved / counts[at, tried]
             if counts[at].sum() < max(MIN_KNOWN * self.counts[at].sum(), 1):
                 self.refused[system][figure] = unknown_reason
             elif solved.sum() < MIN_SUCCESSES or (solved > 0).sum() < MIN_SOLVED:
                 self.refused[system][figure] = Unreliable.FEW_SUCCESSES
             else:
-                ratio, interval = float(own.sum() / solved.sum()), None
-                error = float(((own - ratio * solved) ** 2).sum()) * prompts / max(prompts - 1, 1)
+                ratio, interval = float(spent.sum() / shares.sum()), None
+                error = float(((spent - ratio * shares) ** 2).sum()) * prompts / max(prompts - 1, 1)
                 if prompts < MIN_SAMPLES:
                     self.refused[system][figure] = Unscored.FEW_SAMPLES
-                elif error <= MIN_SPREAD * own.sum() ** 2:
+                elif error <= MIN_SPREAD * spent.sum() ** 2:
                     self.refused[system][figure] = Unscored.NO_SPREAD
                 else:
                     quantile = float(compute_t_quantile(prompts - 1, self.confidence))
-                    factor = float(np.exp(quantile * np.sqrt(error) / own.sum()))
+                    factor = float(np.exp(quantile * np.sqrt(error) / spent.sum()))
                     interval = ratio / factor, ratio * factor
                 estimates[system] = Estimate(ratio, interval, prompts)
         return estimates
@@ -613,5 +620,5 @@ def split_variance(looks: Floats, prompt: Integers) -> VarianceSplit | None:
     by_prompt -= (squares.sum() - (counts**2).sum() / total) * by_output
     by_prompt /= total - (sizes**2).sum() / total
     return VarianceSplit(
-        max(float(by_prompt), 0.0), max(float(by_output), 0.0), repeats if free[0] else None
+        max(float(by_prompt), 0.0), max(float(by_output), 0.0), float(repeats) if free[0] else None
     )

@@ -388,10 +388,10 @@ class SystemRun:
         return sum(entry.cost_usd or 0.0 for entry in entries) + planned_usd
 
     def _draw_in_batches(self, budget_usd: float | None) -> None:
-        """Draw tasks in batches, and what may go better once more, in another one."""
+        """Draw tasks in batches, and what may go better again, as often as the limits say."""
         system: Any = self.system
         task_usd, under_way = (self.plan.cost_usd or 0.0) / max(len(self.plan.todo), 1), 0
-        again = list[Task]()
+        again, attempts = list(self.plan.todo), self.config.limits.attempts
 
         def take(tasks: Iterable[Task]) -> Iterator[Task]:
             nonlocal under_way
@@ -403,15 +403,16 @@ class SystemRun:
                 under_way += 1
                 yield task
 
-        for tasks, is_last in ((self.plan.todo, False), (again, True)):
-            for task, result in system.draw_batch(take(tasks)):
+        for attempt in range(1, attempts + 1):
+            tasks, again = again, []
+            for task, result in system.draw_batch(take(tasks)) if tasks else ():
                 under_way -= 1
                 if isinstance(result, RequestError):
-                    if not is_last:
+                    if attempt < attempts:
                         again.append(task)
                         continue
                     result = failure_result(remove_secrets(result.text)[:MAX_TEXT], result.code)
-                entry = self._record_result(task, result, 1, None)
+                entry = self._record_result(task, result, attempt, None)
                 self._report_entry(entry)
                 self._count_failures(entry)
 

@@ -216,3 +216,19 @@ def test_pairs_count_that_a_judge_both_rated_and_compared_and_more_judges_decide
     near = {way: one.tau.value for way, one in found.with_people.items()}
     assert near == {"pointwise": -1, "pairwise": 1}
     assert pairwise_agreement(rows, None, ranks).sides is None
+
+
+def test_choices_between_first_outputs_alone_count() -> None:
+    """A judge whose choices are its ratings agrees with itself, whatever later draws are."""
+    ratings, choices = [], []
+    for number in range(20):
+        for draw in range(3):
+            best = "a" if draw == 0 else "b"
+            row = {"sample_id": f"s{number:02}", "judge": "j", "draw": draw}
+            ratings += [
+                {**row, "system": name, "rating": 9 if name == best else 2} for name in "ab"
+            ]
+            pair = {**row, "system_a": "a", "system_b": "b", "winner": best}
+            choices += [{**pair, "order": order} for order in ("ab", "ba")]
+    found = pairwise_agreement(choices, ratings, n_boot=0).judges["j"]
+    assert (found.pairs, found.agreement.value) == (20, 1.0)

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import beta
 from scipy.stats import betabinom, sem, t
 
-from echo_hf.errors import EchoError
+from echo_hf.errors import EchoError, ScoreError
 from echo_hf.scores import Reliability, reliability, win_rate
 from tests.scores.ratings_for_tests import Row
 
@@ -280,13 +280,16 @@ def test_an_output_succeeds_that_passes_each_check_that_was_answered() -> None:
     [
         ({"color_shift": 5.0}, 2 / 3),
         ({"face_identity": 0.5}, 1 / 3),
-        ({"color_shift": 5, "face_identity": 0.5}, 1 / 2),
+        ({"color_shift": 5, "face_identity": 0.5}, 0),
     ],
 )
 def test_metrics_succeed_by_their_bounds_on_the_side_that_is_better(
     bounds: dict[str, float], share: float
 ) -> None:
-    """A lower color shift and a higher face identity are better, and the bound is good enough."""
+    """A lower color shift and a higher face identity are better, and the bound is good enough.
+
+    What reaches one bound and has no value by the other is not judged.
+    """
     shifts, faces = [4, 5, 6, None], [0.4, None, 0.4, 0.5]
     values = [
         {"sample_id": "s", "system": "a", "draw": draw, "metric": metric, "value": value}
@@ -592,7 +595,7 @@ def test_results_are_json_and_frames() -> None:
     assert repr(found).startswith("Reliability('a': 0.3333 (")
     frame = found.to_pandas()
     assert list(frame.columns) == ["system", "success", "low", "high", "tries", "dollars"]
-    assert frame["dollars"].tolist() == [1.5, 1.5]
+    assert frame["dollars"].tolist() == pytest.approx([1.5, 1.5])
 
 
 MANY = rows_of({"a": [[GOOD, BAD]] * 12})
@@ -645,3 +648,38 @@ def test_what_it_cannot_be_made_of_is_refused(call: Callable[[], Any], message: 
         call()
     assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_prompts_with_more_tries_count_as_much_as_others_for_dollars() -> None:
+    """By hand: success is (20 * 1/4 + 20 * 0) / 40, and a try costs 1."""
+    tries = {f"easy{at:02}": 4 for at in range(20)} | {f"hard{at:02}": 1 for at in range(20)}
+    keys = [(name, draw) for name, count in tries.items() for draw in range(count)]
+    common = {"system": "a", "outcome": "ok", "cost_usd": 1.0}
+    outputs = [{"sample_id": name, "draw": draw, **common} for name, draw in keys]
+    rated = [
+        {"sample_id": name, "draw": draw, "system": "a", "judge": "j"}
+        | {"rating": 9 if (name[:4], draw) == ("easy", 0) else 2}
+        for name, draw in keys
+    ]
+    result = reliability(rated, outputs)
+    assert result.tries["a"].value == pytest.approx(8)
+    assert result.dollars["a"].value == pytest.approx(8)
+
+
+def test_an_output_without_a_value_of_one_metric_is_not_judged() -> None:
+    row = {"sample_id": "s", "system": "a", "judge": "j", "rating": 5}
+    values = [
+        {"sample_id": "s", "system": "a", "draw": 0, "metric": "color_shift", "value": 1.0},
+        {"sample_id": "s", "system": "a", "draw": 1, "metric": "color_shift", "value": 1.0},
+        {"sample_id": "s", "system": "a", "draw": 1, "metric": "ocr_accuracy", "value": 0.9},
+    ]
+    rule = {"color_shift": 5, "ocr_accuracy": 0.5}
+    rows = [{**row, "draw": draw} for draw in (0, 1)]
+    result = reliability(rows, success=rule, values=values)
+    assert (result.success["a"].value, result.unrated["a"]) == (1.0, 1)
+
+
+@pytest.mark.parametrize("wrong", [{"threshold": "7"}, {"success": None}, {"success": {}}])
+def test_what_is_no_rule_is_one_line(wrong: Any) -> None:
+    with pytest.raises(ScoreError, match="expected"):
+        reliability([{"sample_id": "s", "system": "a", "judge": "j", "rating": 5}], **wrong)
