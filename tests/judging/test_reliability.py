@@ -188,3 +188,20 @@ def test_tries_are_sorted_by_number_and_systems_by_success() -> None:
     lines = list(describe_reliability(read_back))
     assert [line.partition(":")[0] for line in lines[:2]] == ["b", "a"]
     assert "12 of a sample leave 0 % of the samples unsolved" in lines[0]
+
+
+def test_a_system_that_is_rated_and_has_no_output_is_described() -> None:
+    row = {"judge": "j", "rating": 8}
+    ratings = [
+        {**row, "sample_id": f"s{at}", "system": system, "draw": draw}
+        for at in range(3)
+        for system in "ab"
+        for draw in (0, 1)
+    ]
+    outputs = [
+        {"sample_id": one["sample_id"], "system": "a", "draw": one["draw"], "outcome": "ok"}
+        for one in ratings
+        if one["system"] == "a"
+    ]
+    lines = [*describe_reliability(reliability(ratings, outputs))]
+    assert any(line.startswith("b: 0 of 0 outputs succeed") for line in lines)

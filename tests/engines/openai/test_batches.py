@@ -399,6 +399,9 @@ def test_what_an_earlier_run_sent_is_waited_for_and_not_sent_again(
         )
     assert texts(ask(make(server), "b", "new", "c")) == ["b", "new", "c"]
     assert [len(rows) for rows in server.rows.values()] == [3, 1]
+    assert server.files != {}  # the answer to a, which nobody has read
+    assert texts(ask(make(server), "c", "a", "b")) == ["c", "a", "b"]
+    assert [len(rows) for rows in server.rows.values()] == [3, 1]
     assert server.files == {}
 
 
