@@ -143,12 +143,14 @@ def generate_outputs(
                 missing[settings.name] = str(error)
         works = [work for group in groups for work in group]
         for work in works:
-            is_unknown = work.plan.cost_usd is None and get_price(work.config) is None
+            is_batched = getattr(work.system, "is_batched", False)  # at a share of the price
+            has_price = get_price(work.config) is not None and not is_batched
+            is_unknown = work.plan.cost_usd is None and not has_price
             if budget_usd is not None and is_unknown and work.plan.todo:
                 raise GenerationError(
                     f"system {work.config.name!r} has no known price, so that no budget can be "
                     "kept: give it one, such as price: {usd_per_image: 0, as_of: 2026-03-02} for "
-                    "a local model"
+                    f"a local model{', and batch.price_share' if is_batched else ''}"
                 )
         plans = [work.plan for work in works]
         for settings in config.systems if dry_run else ():

@@ -267,8 +267,10 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
             )
         super().__init__(config, options, options.send_seed)
         self._finished_batches = set[str]()
-        row, batch = find_batch_price(Server(options.base_url).label), options.batch
-        self.batch_share: float | None = row.share if row else None
+        server, batch = Server(options.base_url), options.batch
+        row = find_batch_price(server.label)
+        # Who answers by oneself has one price.
+        self.batch_share: float | None = row.share if row else 1.0 if server.is_private else None
         self.batch_hours: float | None = row.hours if row else None
         self.is_batched = batch is not None
         if batch is not None:

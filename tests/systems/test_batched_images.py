@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.server import OPENAI_URL
 from echo_hf.errors import GenerationError
 from echo_hf.systems.generate import GenerationSummary, generate_outputs
@@ -193,3 +194,22 @@ def test_a_listed_server_shows_the_price_of_batches(tmp_path: Path) -> None:
     assert expected.batch_usd == pytest.approx([usd / 2 for usd in expected.usd])
     assert (expected.batch_hours, expected.is_batched) == (24, False)
     assert json.dumps(expected.batch_usd)
+
+
+@pytest.mark.parametrize(
+    ("base_url", "share"), [("http://127.0.0.1:9/v1", 1.0), ("https://images.example.org/v1", None)]
+)
+def test_a_server_of_ones_own_has_one_price_and_that_of_others_is_unknown(
+    base_url: str, share: float | None
+) -> None:
+    config = SystemConfig.model_validate(
+        {
+            "name": "lumen",
+            "adapter": "openai_images",
+            "model": "m",
+            "parameters": {"base_url": base_url, "batch": True},
+            "price": {"usd_per_image": 0.04, "as_of": "2026-03-02"},
+        }
+    )
+    system: Any = make_system(config)
+    assert system.batch_share == share
