@@ -53,6 +53,7 @@ from echo_hf.config.rubrics import (
 )
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.config.systems import (
+    DrawChoice,
     OutputCount,
     SystemConfig,
     get_config_place,
@@ -511,7 +512,7 @@ class EvaluationBase(Section):
     protocol: Literal["published", "corrected"] = "corrected"
     anchors: Words | None = None
     outputs: OutputCount = 1
-    draws: Literal["first", "all"] = "first"
+    draws: DrawChoice = "first"
     success: SuccessOptions = SuccessOptions()
     carry: tuple[CarriedRelease, ...] = ()
     runner: RunnerOptions = RunnerOptions()

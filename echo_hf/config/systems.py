@@ -31,6 +31,7 @@ from echo_hf.errors import ConfigError, unknown
 
 CappedDollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 MAX_OUTPUTS = 64  # of one system for one sample
+DrawChoice = Literal["first", "all"]
 OutputCount = Annotated[StrictInt, Field(ge=1, le=MAX_OUTPUTS)]
 SideLength = Annotated[StrictInt, Field(ge=16, le=8192)]
 

@@ -287,20 +287,20 @@ def _show_reliability(
     console: Console, results: SavedResults, splits: Mapping[str, SavedSplit]
 ) -> None:
     """Print how often systems succeed, where they drew several outputs, and what that costs."""
-    found = {
+    by_split = {
         name: split.reliability.result
         for name, split in splits.items()
         if split.reliability and split.reliability.result
     }
     heads, cells = list[str](), dict[str, list[str]]()
     highest = dict[str, float]()
-    for figures in found.values():
+    for figures in by_split.values():
         for system, (value, *_) in figures.success.items():
             highest[system] = max(highest.get(system, -1.0), -1.0 if value is None else value)
-    for name, figures in found.items():
+    for name, figures in by_split.items():
         last = figures.definition["k"] or 1
         # Beside another split there is room for less; tries are 1 / the share.
-        beside = {"tries": figures.tries} if len(found) == 1 else {}
+        beside = {"tries": figures.tries} if len(by_split) == 1 else {}
         beside = {**beside, "dollars": figures.dollars}
         heads += [name, f"in {last}", *beside]
         for system in sorted(highest, key=lambda name: (-highest[name], name)):
@@ -316,13 +316,13 @@ def _show_reliability(
                     *(EMPTY_CELL if value is None else f"{value:.3g}" for value in values),
                 ]
             )
-    if found:
+    if by_split:
         from echo_hf.scores.reliability import describe_success
 
         table = make_table("system", *heads)
         for system, row in cells.items():
             table.add_row(Text(_format_system(system, results.system_models), "bold"), *row)
-        rule = describe_success(next(iter(found.values())).definition)
+        rule = describe_success(next(iter(by_split.values())).definition)
         show_table(console, f"share of outputs with {rule}, and dollars for one", table)
     for name, split in splits.items():
         if split.reliability and (missing := split.reliability.missing):

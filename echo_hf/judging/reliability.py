@@ -62,24 +62,24 @@ def score_reliability(
 
 
 def make_reliability_rows(
-    found: Reliability, split: str, protocol: ProtocolName, samples: int
+    figures: Reliability, split: str, protocol: ProtocolName, samples: int
 ) -> Iterator[ResultRow]:
     """Make the rows of results: share of successes, pass@k, and what a success costs."""
-    numbers = range(2, (found.definition["k"] or 0) + 1)
-    columns = {SUCCESS: ("success", found.success)} | {
+    numbers = range(2, (figures.definition["k"] or 0) + 1)
+    columns = {SUCCESS: ("success", figures.success)} | {
         PASS_AT.format(k): (
             "pass_at",
-            {system: own.get(k) for system, own in found.pass_at.items()},
+            {system: own.get(k) for system, own in figures.pass_at.items()},
         )
         for k in numbers
     }
-    columns |= {name: (figure, vars(found)[figure]) for figure, name in PER_SUCCESS.items()}
+    columns |= {name: (figure, vars(figures)[figure]) for figure, name in PER_SUCCESS.items()}
     for metric, (figure, by_system) in columns.items():
         better = "lower" if figure in PER_SUCCESS else "higher"
         for system, estimate in by_system.items():
             value, interval, prompts = estimate or Estimate(None, None, 0)
             low, high = interval or (None, None)
-            reason = found.refused[system].get(figure)
+            reason = figures.refused[system].get(figure)
             missing = {"missing": reason.meaning} if value is None and reason else {}
             yield ResultRow(
                 metric=metric,
@@ -92,7 +92,7 @@ def make_reliability_rows(
                 n=prompts,
                 coverage=coverage_of(prompts, samples),
                 definition={
-                    **found.definition,
+                    **figures.definition,
                     "metric": metric,
                     "direction": f"{better} is better",
                     **missing,
@@ -100,17 +100,17 @@ def make_reliability_rows(
             )
 
 
-def describe_reliability(found: Reliability) -> Iterator[str]:
+def describe_reliability(figures: Reliability) -> Iterator[str]:
     """Yield what the outputs of each system became, and what its success varies with."""
-    for system in best_first({name: share.value for name, share in found.success.items()}):
-        outcomes, unrated = found.outcomes[system], found.unrated[system]
+    for system in best_first({name: share.value for name, share in figures.success.items()}):
+        outcomes, unrated = figures.outcomes[system], figures.unrated[system]
         tries = sum(each.tries for each in outcomes.values())
         successes = sum(each.successes for each in outcomes.values())
         parts = [f"{successes:,} of {pluralize(tries, 'output')} succeed"]
-        share, ends, _ = found.never[system]
+        share, ends, _ = figures.never[system]
         if share is not None:
             interval = f" ({' to '.join(map(percent, ends))})" if ends else ""
-            last = f"{max(found.pass_at[system], default=1)} of a sample"
+            last = f"{max(figures.pass_at[system], default=1)} of a sample"
             parts.append(f"{last} leave {percent(share)}{interval} of the samples unsolved")
         others = {name: each for name, each in outcomes.items() if name != Outcome.OK}
         tried = [f"{each.tries:,} {name}" for name, each in others.items() if each.tries]
@@ -119,18 +119,18 @@ def describe_reliability(found: Reliability) -> Iterator[str]:
         untried = [f"{count:,} {name}" for name, count in spared.items() if count]
         parts += [f"{' and '.join(tried)} among them"] if tried else []
         parts += [f"{' and '.join(untried)} beside them, which are no tries"] if untried else []
-        if split := found.variance[system]:
+        if split := figures.variance[system]:
             total = sum(part or 0.0 for part in split) or 1.0
             named = zip(("samples", "outputs of one", "looks of judges"), split, strict=True)
             shares = [f"{percent(part / total)} between {name}" for name, part in named if part]
             parts += [f"success varies {' and '.join(shares)}"] if shares else []
         yield f"{system}: {'; '.join(parts)}"
     refused = dict[tuple[str, str], list[str]]()
-    for system, reasons in found.refused.items():
+    for system, reasons in figures.refused.items():
         for figure, reason in reasons.items():
             refused.setdefault((figure.replace("_", " "), reason.meaning), []).append(system)
     merged = dict[tuple[str, str], list[str]]()
     for (figure, meaning), systems in refused.items():
         merged.setdefault((", ".join(sorted(systems)), meaning), []).append(figure)
-    for (systems_text, meaning), figures in merged.items():
-        yield f"{', '.join(figures)} of {systems_text} missing, or without an interval: {meaning}"
+    for (systems_text, meaning), names in merged.items():
+        yield f"{', '.join(names)} of {systems_text} missing, or without an interval: {meaning}"

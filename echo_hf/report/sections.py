@@ -186,16 +186,16 @@ def build_reliability(data: RunData) -> Markup | None:
     return render("reliability.html.jinja", splits=splits, models=models) if splits else None
 
 
-def _describe_tries(found: Reliability) -> dict[str, Any]:
-    last = found.definition["k"] or 1
-    order = best_first({system: share.value for system, share in found.success.items()})
+def _describe_tries(figures: Reliability) -> dict[str, Any]:
+    last = figures.definition["k"] or 1
+    order = best_first({system: share.value for system, share in figures.success.items()})
     rows: list[dict[str, Any]] = [
         {
             "system": system,
             "place": place,
             "color": place % COLORS,
-            "success": found.success[system],
-            "points": sorted((k, each.value) for k, each in found.pass_at[system].items()),
+            "success": figures.success[system],
+            "points": sorted((k, each.value) for k, each in figures.pass_at[system].items()),
         }
         for place, system in enumerate(order, 1)
     ]
@@ -206,7 +206,7 @@ def _describe_tries(found: Reliability) -> dict[str, Any]:
         curve["height"] = height = min(curve["points"][-1][1], height - LABEL_STEP)
     ends = [
         end
-        for each in found.dollars.values()
+        for each in figures.dollars.values()
         if each.value
         for end in each.interval or (each.value,)
     ]
@@ -218,20 +218,20 @@ def _describe_tries(found: Reliability) -> dict[str, Any]:
             "ends": [scale.share(math.log10(end)) for end in dollars.interval or ()],
         }
         for row in rows
-        if (dollars := found.dollars[row["system"]]).value
+        if (dollars := figures.dollars[row["system"]]).value
     ]
     return {
-        "rule": describe_success(found.definition),
+        "rule": describe_success(figures.definition),
         "last": last,
         "rows": rows,
         "curves": curves,
         "prices": prices,
         "ticks": ticks,
-        "sentences": describe_reliability(found),
+        "sentences": describe_reliability(figures),
         "choices": [
-            (system, found.best_of[system][last], found.worst_of[system][last])
+            (system, figures.best_of[system][last], figures.worst_of[system][last])
             for system in order
-            if last in found.best_of[system] and last in found.worst_of[system]
+            if last in figures.best_of[system] and last in figures.worst_of[system]
         ],
     }
 

@@ -22,7 +22,6 @@ PAIR = ["sample_id", "system_a", "system_b"]
 REQUIRED = (*PAIR, "judge", "order", "winner")
 SIGNS = {"a": 1.0, "b": -1.0, "tie": 0.0}
 ORDERS = ["ab", "ba"]
-NUMBERS = (DRAW, "repeat")  # 0 where a table has none
 ROUNDED = 12  # decimals: equal win rates differ in their last bits
 RULE = "the system that wins in both orders; anything else is a tie"
 Way = Literal["pointwise", "pairwise"]  # ratings of one output at a time, choices between two
@@ -229,11 +228,10 @@ def _correlate_rates(verdicts: Iterable[Floats], systems: int) -> float | None:
 
 def _read(comparisons: Any) -> pd.DataFrame:
     """Read verdicts on first draws in each order, 1, 0, -1 or NaN, by judge, pair and repeat."""
-    read = select_first_draws(read_columns(comparisons, COMPARISONS, REQUIRED, NUMBERS))
-    rows = read.to_pandas()
-    for name in NUMBERS:
-        rows[name] = rows[name].fillna(0) if name in rows else 0
-    key = [*PAIR, "judge", *NUMBERS]
+    every_draw = read_columns(comparisons, COMPARISONS, REQUIRED, (DRAW, "repeat"))
+    rows = select_first_draws(every_draw).to_pandas()
+    rows["repeat"] = rows["repeat"].fillna(0) if "repeat" in rows else 0
+    key = [*PAIR, "judge", "repeat"]
     for expected, wrong in {
         "order ab or ba": ~rows["order"].isin(ORDERS),
         "winner a, b or tie, or null for none": ~rows["winner"].isin([*SIGNS, None]),

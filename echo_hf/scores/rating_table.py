@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from echo_hf._infra.bootstrap import Bools as Bools
 from echo_hf._infra.bootstrap import Floats as Floats
 from echo_hf._infra.bootstrap import Integers as Integers
+from echo_hf.config.systems import DrawChoice as DrawChoice
 from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import Fact, Reason
 from echo_hf.tables import (
@@ -176,7 +177,6 @@ def check_once(table: Table, rows: pa.Table, cells: Integers) -> None:
         raise ScoreError(f"{table.name}: {key} is there twice: expected one row for each")
 
 
-DrawChoice = Literal["first", "all"]
 RatingKey = tuple[str, str, str]
 IgnoredRows = dict[IgnoredRating, pa.Table]
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, MIN_SPREAD, Interval, Unscored
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
+from echo_hf.config.systems import MAX_OUTPUTS
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Reason
 from echo_hf.scores.drawn_outputs import DrawnOutputs, SuccessRule, read_drawn_outputs
@@ -29,7 +30,6 @@ PER_SUCCESS = {
 }
 MIN_SUCCESSES, MIN_SOLVED = 5, 3
 MIN_KNOWN = 0.95  # of the tries
-MAX_OUTPUTS = 64  # of a prompt, as systems draw
 Purchased = Literal["prompts", "outputs"]
 
 
