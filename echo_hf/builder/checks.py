@@ -170,7 +170,7 @@ def check_complaints(
     if not (proposal.to_write or proposal.to_prove):
         with lock_judging(folder.root):
             return proposal.finish(dry_run)
-    chosen = judging.choose_judges(config, judges or options.judges or None)
+    chosen = judging.choose_judges(config, judges or options.judges or None, "answer")
     for judge in chosen:
         if judge.name in (WRITER, VOTE, judging.APPLICABILITY):
             raise ConfigError(

@@ -97,7 +97,7 @@ def update(
     writing = {"with_responses": with_responses, "allow_empty": allow_empty}
     keeps_checks = checks and config.checks is not None and not offline
     if keeps_checks and config.checks is not None:  # before anything is paid for
-        choose_judges(config, config.checks.judges or None)
+        choose_judges(config, config.checks.judges or None, "answer")
     checked: ChecksResult | None = None
     with open_run(config, runs, offline=offline, **asking) as run:
         results, folder = list(run.results(run.stages[-1])), run.folder

@@ -41,6 +41,7 @@ from echo_hf.config.checks import (
     match_pattern,
     read_yaml,
 )
+from echo_hf.config.judge_files import JudgeFile, JudgeForm, load_judge_file
 from echo_hf.config.rubrics import (
     OVERALL,
     RESERVED,
@@ -252,6 +253,7 @@ def _resolve_path(options: SectionT, key: str, folder: Path) -> SectionT:
 
 
 ImageSize = Literal["published", "model_budget"]
+JudgeWork = Literal["rate", "compare", "answer"]
 MaxTokens = Annotated[StrictInt, Field(ge=16, le=65_536)]
 
 
@@ -280,6 +282,10 @@ class JudgeConfig(Section):
         stands_for: The paper's judge that it is, or stands in for.
         note: What is as published, and what is not.
         engine: Who answers: a kind of engine and its options, as under `engines`.
+        form: `rating`, a number on a scale, with reasons; `choice`, for a judge that only compares
+            two outputs; or `scalar`, for one that gives a number without words on a scale of its
+            own: systems are ranked by it, and it is averaged with no other judge's. Null for that
+            of `judge_file`, or a rating.
         rubrics: What it rates by: `overall`, by which systems are compared, and other rubrics of
             echo-hf, of the config, or of plug-ins; `echo-hf plugins -v` lists them.
         text_samples: What it rates by `text_rendering`: `applicable`, the samples that somebody
@@ -291,6 +297,8 @@ class JudgeConfig(Section):
         decimals: Whether ratings between whole numbers count.
         prompt_file: Instructions of one's own, in place of those of `overall`; with front matter,
             as a rubric has it, or without.
+        judge_file: The whole message of a published judge and the pattern of its answers, in place
+            of ours: a Markdown file with front matter, or its content.
         pictures: How images are sent: `published`, with a short side of 512 pixels as JPEG, or
             `model_budget`, as they are, within the engine's own limits; null for that of the
             config's protocol.
@@ -308,6 +316,7 @@ class JudgeConfig(Section):
     stands_for: Words | None = None
     note: Statement | None = None
     engine: StoredEngine
+    form: JudgeForm | None = None
     rubrics: Annotated[tuple[Name, ...], Field(min_length=1), AfterValidator(check_unequal)] = (
         OVERALL,
     )
@@ -316,6 +325,7 @@ class JudgeConfig(Section):
     scale: Annotated[Scale, AfterValidator(check_ends)] | None = None
     decimals: bool = False
     prompt_file: ReadablePath | None = None
+    judge_file: Annotated[JudgeFile | None, BeforeValidator(load_judge_file)] = None
     pictures: ImageSize | None = None
     max_tokens: MaxTokens = 2048
     repeats: Annotated[StrictInt, Field(ge=1, le=100)] = 1
@@ -333,6 +343,46 @@ class JudgeConfig(Section):
         expected = "as_published or substitute for a judge of the paper"
         check_stand_in(self.name, self.answered_by, self.note, expected)
         return self
+
+    @model_validator(mode="after")
+    def _check_form(self) -> Self:
+        file = self.judge_file
+        if file is not None and self.form not in (None, file.form):
+            raise ValueError(f"form is {self.form!r}, and judge_file is of form {file.form!r}")
+        if file is None and self.answer_form == "rating":
+            return self
+        name = f"form {self.answer_form!r}" if file is None else "a judge_file"
+        others = {
+            "prompt_file": self.prompt_file is not None and self.answer_form != "choice",
+            "scale": self.scale is not None,
+            "decimals": self.decimals,
+            "mode: structured": self.mode == "structured" and self.answer_form != "choice",
+        }
+        if file is not None:
+            others |= {"prompt_file": self.prompt_file is not None}
+            others |= {"mode: structured": self.mode == "structured"}
+        for key in (key for key, is_set in others.items() if is_set):
+            raise ValueError(f"has {name} and {key}: expected one of them")
+        if self.rubrics != (OVERALL,):
+            raise ValueError(
+                f"has {name} and rubrics {list(self.rubrics)!r}: expected [{OVERALL}], by which "
+                "systems are compared"
+            )
+        return self
+
+    @property
+    def answer_form(self) -> JudgeForm:
+        """What it answers: a rating, a choice or a scalar."""
+        return self.form or (self.judge_file.form if self.judge_file else "rating")
+
+    def can_do(self, work: JudgeWork) -> bool:
+        """Return whether it rates single outputs, compares two, or answers by any rubric."""
+        if work == "compare":
+            is_ours = self.judge_file is None and self.answer_form == "rating"
+            return is_ours or self.answer_form == "choice"
+        if work == "answer":
+            return self.judge_file is None and self.answer_form == "rating"
+        return self.answer_form != "choice"
 
     @property
     def model(self) -> str | None:
@@ -581,6 +631,13 @@ class EvaluationBase(Section):
 
     @model_validator(mode="after")
     def _check_shares(self) -> Self:
+        for judge in self.judges if self.protocol == "published" else ():
+            is_own = judge.judge_file is not None or judge.answer_form == "scalar"
+            if is_own and judge.can_do("rate"):
+                raise ValueError(
+                    f"judge {judge.name!r} has a judge_file or form 'scalar', which protocol "
+                    "'published' does not know: leave it out, or write protocol: corrected"
+                )
         for judge in (judge for judge in self.judges if judge.share < 1):
             if self.protocol == "published":
                 raise ValueError(

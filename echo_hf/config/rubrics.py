@@ -138,22 +138,35 @@ def read_instructions(path: Path) -> str:
     return text
 
 
-def parse_rubric(text: str, place: str, defaults: Mapping[str, Any] | None = None) -> Rubric:
-    """Parse front matter and instructions; only where there are defaults the first may lack."""
+def parse_front_matter(
+    text: str, place: str, body_key: str, example: str
+) -> tuple[dict[str, Any], str]:
+    """Parse the fields before a text, and the text; refuse a field that the text itself is."""
     match = FRONT_MATTER.match(text)
     try:
         fields = parse_yaml(match[1]) if match else None
     except yaml.YAMLError as error:
         raise ConfigError(f"{place}: front matter: {' '.join(str(error).split())}") from error
-    if not isinstance(fields, dict) and (match or defaults is None):
+    if match is None or not isinstance(fields, dict):
         raise ConfigError(
-            f"{place}: expected front matter, which begins with a line of ---, such as name: "
-            "sharpness and answer: rating, ends with another, and instructions below it"
+            f"{place}: expected front matter, which begins with a line of ---, such as {example}, "
+            f"ends with another, and {body_key} below it"
         )
-    if fields and "instructions" in fields:
-        raise ConfigError(f"{place}: instructions: expected below the front matter")
-    body = match[2] if match else text
+    if body_key in fields:
+        raise ConfigError(f"{place}: {body_key}: expected below the front matter")
+    return fields, match[2]
+
+
+def parse_rubric(text: str, place: str, defaults: Mapping[str, Any] | None = None) -> Rubric:
+    """Parse front matter and instructions; only where there are defaults the first may lack."""
+    match = FRONT_MATTER.match(text)
+    if match is None and defaults is not None:
+        fields, body = dict[str, Any](), text
+    else:
+        fields, body = parse_front_matter(
+            text, place, "instructions", "name: sharpness and answer: rating"
+        )
     try:
-        return Rubric.model_validate({**(defaults or {}), **(fields or {}), "instructions": body})
+        return Rubric.model_validate({**(defaults or {}), **fields, "instructions": body})
     except ValidationError as error:
         raise ConfigError(first_error(error, place, Rubric)) from None

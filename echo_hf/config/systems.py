@@ -209,15 +209,13 @@ def load_shared(data: Any, key: str, read: Callable[[Path], Section], folder: Pa
 def _resolve_paths(section: Any, folder: Path) -> Any:
     if not isinstance(section, dict):
         return section
-    parameters, file = section.get("parameters"), section.get("prompt_file")
+    parameters = section.get("parameters")
     if isinstance(parameters, dict) and isinstance(parameters.get(FOLDER_KEY), str):
         absolute = str(folder / parameters[FOLDER_KEY])
         return {**section, "parameters": {**parameters, FOLDER_KEY: absolute}}
-    return (
-        {**section, "prompt_file": str(folder / file)}
-        if file and isinstance(file, str)
-        else section
-    )
+    files = {key: section.get(key) for key in ("prompt_file", "judge_file")}
+    named = {key: str(folder / file) for key, file in files.items() if isinstance(file, str)}
+    return {**section, **{key: path for key, path in named.items() if files[key]}}
 
 
 def shipped_configs() -> Path:

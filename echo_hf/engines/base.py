@@ -175,7 +175,8 @@ class Engine(Protocol):
 
     One that is no model, and may leave requests unanswered, has `abstains = True` as well; one that
     asks a model which somebody hosts has `hosted = True`, and is asked from one machine alone; one
-    whose model reads text alone has `sees_images = False`.
+    whose model reads text alone has `sees_images = False`; one whose answers are numbers without
+    words, as JSON, has `gives_scalars = True`.
 
     Attributes:
         stored: Whether its answers are kept; false only where asking again is as cheap as reading.
@@ -253,7 +254,8 @@ class EngineRequirements(registry.Requirements):
 
 
 BUILT_IN = {
-    **{name: name for name in ("openai", "recorded", "rules", "transformers", "vllm")},
+    **{name: name for name in ("openai", "pooling", "recorded", "rules", "scalar_head")},
+    **{name: name for name in ("transformers", "vllm")},
     "auto": "base",
     "moderation": "openai",
 }
@@ -304,6 +306,13 @@ def abstains(signature: Mapping[str, Any] | None) -> bool:
     # Second comes what looks through all packages.
     is_known = ENGINES.find_known(kind) or kind in engine_names()
     return bool(is_known) and getattr(ENGINES.find(kind), "abstains", False)
+
+
+def engine_gives_scalars(kind: str) -> bool | None:
+    """Return whether engines of a kind give numbers without words; null where it depends."""
+    if kind == "recorded" or kind not in ENGINES.list_names():
+        return None
+    return bool(getattr(ENGINES.find(kind), "gives_scalars", False))
 
 
 def check_installed(kind: str, needed_by: str | None = None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations, product
 from typing import Any, ClassVar, Literal
 
@@ -15,7 +15,7 @@ from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Request, Text
 from echo_hf.judging import rate
 from echo_hf.judging.rate import JudgeAnswer, JudgingStage, OutputsToRate
-from echo_hf.judging.verdicts import read_choice
+from echo_hf.judging.verdicts import read_choice, read_file_choice
 from echo_hf.prompts import Prompt, fill_prompt, quote_as_data
 from echo_hf.scores.rating_table import Unrated
 from echo_hf.tables import (
@@ -100,6 +100,8 @@ class Compare(JudgingStage):
     @property
     def prompt(self) -> Prompt:
         """Return the instructions for choosing; a judge's own prompt file is for ratings alone."""
+        if self.judge.judge_file is not None:
+            return Prompt(PAIRWISE, self.judge.judge_file.text)
         form = fill_prompt(f"judging/choice_{self.judge.mode}", {}).text
         return Prompt(PAIRWISE, fill_prompt(f"judging/{PAIRWISE}", {"form": form}).text)
 
@@ -126,9 +128,13 @@ class Compare(JudgingStage):
         """Describe the form of a choice, for the message that asks again."""
         if request.answer is not None:
             return super().wanted_form(request)
+        if (file := self.judge.judge_file) is not None:
+            return f"an answer that fits {file.answer!r}"
         return "[[first]], [[second]] or [[tie]] at the end"
 
     def _read_verdict(self, answer: BaseModel) -> tuple[str | Unrated, str]:
+        if (file := self.judge.judge_file) is not None:
+            return rate.read_verdict(answer, self.field, partial(read_file_choice, file=file))
         return rate.read_verdict(answer, self.field, read_choice)
 
     def _convert_answer(self, answer: BaseModel, row: Row) -> dict[str, Any]:

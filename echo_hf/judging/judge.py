@@ -15,9 +15,15 @@ from datasets import Dataset
 from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES
 from echo_hf._infra.text import percent
 from echo_hf.config.checks import EngineChoice
-from echo_hf.config.evaluation import EvaluationBase, ImageSize, JudgeConfig, shipped_judges
+from echo_hf.config.evaluation import (
+    EvaluationBase,
+    ImageSize,
+    JudgeConfig,
+    JudgeWork,
+    shipped_judges,
+)
 from echo_hf.config.rubrics import OVERALL, PUBLISHED_SCALE, Rubric
-from echo_hf.engines.base import ImageRef
+from echo_hf.engines.base import ImageRef, engine_gives_scalars
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import NO_WORK, Range, add_expected
 from echo_hf.errors import ConfigError, unknown
@@ -56,6 +62,11 @@ SUGGESTED_SHARE = 0.2  # the share in a plan where no judge has one in the confi
 PAIR_DEVIATION, PAIR_CORRELATION, EXPLAINED_SHARE = 0.375, 0.4, 1 - 1 / 1.75
 # Shares of all ratings; the second as measured in trials.
 ALL_RATINGS, UNTIL_DECIDED = Range.exactly(1), Range(0.51, 0.56, 0.61)
+UNFIT: Mapping[JudgeWork, str] = {
+    "rate": "which rates no single output: run `echo-hf judge --pairwise`, or name another judge",
+    "compare": "which compares no two outputs: run `echo-hf judge`, or name another judge",
+    "answer": "which answers by no other rubric: name another judge",
+}
 PLAN_NOTES = (
     "±: half the interval to be expected of a win rate, from how eight systems differed elsewhere",
     "--until decided stops when systems are told apart: 51 to 61 % of the ratings in trials",
@@ -96,7 +107,14 @@ class AskOptions(JudgingOptions, total=False):
     tries: int
 
 
-def choose_judges(config: EvaluationBase, names: Sequence[str] | None) -> list[JudgeConfig]:
+def choose_judges(
+    config: EvaluationBase, names: Sequence[str] | None, work: JudgeWork = "rate"
+) -> list[JudgeConfig]:
+    """Choose judges by name, or all whose form is fit for the work.
+
+    Raises:
+        ConfigError: There is none, or a named one is of a form that is not.
+    """
     by_name = {judge.name: judge for judge in config.judges}
     if not by_name:
         raise ConfigError(
@@ -106,7 +124,29 @@ def choose_judges(config: EvaluationBase, names: Sequence[str] | None) -> list[J
     for name in names or ():
         if name not in by_name:
             raise ConfigError(unknown("judge", name, by_name, "--judges"))
-    return [by_name[name] for name in dict.fromkeys(names or by_name)]
+    chosen = [by_name[name] for name in dict.fromkeys(names or by_name)]
+    fit = [judge for judge in chosen if judge.can_do(work)]
+    if len(fit) < len(chosen if names else fit[:1] or chosen):
+        unfit = next(judge for judge in chosen if judge not in fit)
+        raise ConfigError(
+            f"judge {unfit.name!r} is of form {unfit.answer_form!r}"
+            f"{' with a judge_file' if unfit.judge_file else ''}, {UNFIT[work]}"
+        )
+    for judge in fit:
+        check_form(judge)
+    return fit
+
+
+def check_form(judge: JudgeConfig) -> None:
+    """Refuse a scalar of an engine that writes, and words of one that gives numbers alone."""
+    gives_scalars = engine_gives_scalars(judge.engine.kind)
+    if gives_scalars is not None and gives_scalars != (judge.answer_form == "scalar"):
+        expected = "form: scalar" if gives_scalars else "an engine such as pooling or scalar_head"
+        raise ConfigError(
+            f"judge {judge.name!r} is of form {judge.answer_form!r}, and engine "
+            f"{judge.engine.kind!r} {'gives' if gives_scalars else 'does not give'} a number "
+            f"without words: expected {expected}"
+        )
 
 
 def read_outputs_to_rate(run: EvaluationRun, limit: int | None = None) -> OutputsToRate:
@@ -275,7 +315,7 @@ def judge_pairs(
     """Let judges choose between two outputs of a sample; stored answers are not asked for again."""
     run = EvaluationRun.from_config(config, runs)
     config = run.config
-    chosen = choose_judges(config, judges)
+    chosen = choose_judges(config, judges, "compare")
     run.prepare()
     outputs = read_outputs_to_rate(run, limit)
 

@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from echo_hf._infra.bootstrap import MIN_SAMPLES
 from echo_hf.config.checks import ANSWERED_BY
 from echo_hf.config.evaluation import ImageSize, JudgeConfig
+from echo_hf.config.judge_files import OUTPUT_PLACEHOLDERS
 from echo_hf.config.rubrics import (
     OVERALL,
     PUBLISHED_SCALE,
@@ -40,7 +41,7 @@ from echo_hf.errors import ConfigError, ImageError
 from echo_hf.hub.run_tables import find_left_out_reasons
 from echo_hf.images.loader import BadImage, BadImageError, open_image
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.verdicts import read_rating, read_yes_no
+from echo_hf.judging.verdicts import read_file_rating, read_rating, read_scalar, read_yes_no
 from echo_hf.pipeline.answer_store import compute_request_keys
 from echo_hf.pipeline.answers import Failure, RawText, StoredAnswers
 from echo_hf.pipeline.stage import ModelStage, StageRows, assign_to_row, row_keys
@@ -252,7 +253,8 @@ def resize_as_published(image: bytes | Path) -> bytes:
 
 
 def get_scale(judge: JudgeConfig, rubric: Rubric) -> Scale:
-    return judge.scale or rubric.scale or PUBLISHED_SCALE
+    own = judge.judge_file.scale or PUBLISHED_SCALE if judge.judge_file else judge.scale
+    return own or rubric.scale or PUBLISHED_SCALE
 
 
 def adapt_rubric(judge: JudgeConfig, rubric: Rubric) -> Rubric:
@@ -299,6 +301,7 @@ class JudgingStage(ModelStage):
     """Stage that sends a judge a request for each row, and makes a row of each answer."""
 
     field: ClassVar[str]  # the field of an answer that has the verdict
+    shown: ClassVar[str] = "outputs"  # the field of a question that has the digests of outputs
 
     judge: JudgeConfig = dataclasses.field(metadata={"digest": False})
     how: ImageSize
@@ -307,6 +310,24 @@ class JudgingStage(ModelStage):
     @abstractmethod
     def _build_question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
         """Return what a judge is shown, images by digest, and the same as structured fields."""
+
+    def _build_content(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
+        """Return the same in the order of the judge's own file, if it has one."""
+        parts, inputs = self._build_question(row)
+        if (file := self.judge.judge_file) is None:
+            return parts, inputs
+        outputs = dict(zip(OUTPUT_PLACEHOLDERS[file.form], inputs[self.shown], strict=True))
+        task: dict[str, Any] = {"prompt": row["prompt"], "inputs": len(row["inputs"])}
+        texts = {"prompt": row["prompt"], "task": quote_as_data("task", task)}
+        content, text = list[Text | str](), ""
+        for part, is_placeholder in file.split_message():
+            if not is_placeholder or part in texts:
+                text += texts[part] if is_placeholder else part
+                continue
+            content += [Text(text)] if text.strip() else []
+            content += row["inputs"] if part == "inputs" else [outputs[part]]
+            text = ""
+        return content + ([Text(text)] if text.strip() else []), inputs
 
     def _get_answer_schema(self) -> type[BaseModel]:
         return self.answer
@@ -339,24 +360,34 @@ class JudgingStage(ModelStage):
 
     def describe(self) -> dict[str, Any]:
         """Describe what decides an answer; the judge's price or budget does not."""
-        judge_options = {"mode": self.judge.mode, "max_tokens": self.judge.max_tokens}
+        judge_options: dict[str, Any] = {
+            "mode": self.judge.mode,
+            "max_tokens": self.judge.max_tokens,
+        }
+        if self.judge.answer_form != "rating":
+            judge_options["form"] = self.judge.answer_form
+        if self.judge.judge_file is not None:
+            judge_options["file"] = self.judge.judge_file.model_dump(mode="json")
         return {**super().describe(), "judge": self.judge.name, "asked": judge_options}
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        system = Message("system", (Text(self.prompt.text),))
+        file, is_scalar = self.judge.judge_file, self.judge.answer_form == "scalar"
+        told = self.prompt.text if file is None else file.system
+        system = () if told is None else (Message("system", (Text(told),)),)
+        max_tokens = 1 if is_scalar else self.judge.max_tokens  # a scalar is no token at all
         schema = self._get_answer_schema() if self.judge.mode == "structured" else None
         requests_by_row, keys = [], row_keys(table, self.inputs).to_pylist()
         for key, row in zip(keys, self.input_rows(table), strict=True):
             if row.get("spared"):
                 requests_by_row.append(assign_to_row(key, []))
                 continue
-            parts, inputs = self._build_question(row)
+            parts, inputs = self._build_content(row)
             content = [self.images.get(part) if isinstance(part, str) else part for part in parts]
             request = Request(
                 self.name,
-                (system, Message("user", tuple(part for part in content if part is not None))),
+                (*system, Message("user", tuple(part for part in content if part is not None))),
                 schema,
-                self.judge.max_tokens,
+                max_tokens,
                 inputs,
                 tuple(row["post_urls"]),
                 repeat=row["repeat"],
@@ -371,6 +402,7 @@ class JudgingStage(ModelStage):
         made_with = {
             "digest": self.digest(),
             "mode": self.judge.mode,
+            **({"form": form} if (form := self.judge.answer_form) != "rating" else {}),
             ANSWERED_BY: self.judge.answered_by.model_dump(),
             "engine": dict(self.answers.signature) if self.answers else None,
         }
@@ -475,6 +507,7 @@ class Rate(JudgingStage):
     outputs: ClassVar[Table] = RATINGS
     answer: ClassVar[type[BaseModel]] = RatingAnswer
     field: ClassVar[str] = "rating"
+    shown: ClassVar[str] = "output"
 
     rubric: str
     definition: Rubric = dataclasses.field(metadata={"digest": False})
@@ -482,11 +515,19 @@ class Rate(JudgingStage):
 
     @property
     def prompt(self) -> Prompt:
+        if self.judge.judge_file is not None:
+            return Prompt(self.rubric, self.judge.judge_file.text)
+        if self.is_scalar:
+            return Prompt(self.rubric, self.definition.fill_form("").strip())
         return fill_rubric_prompt(self.judge, self.definition)
 
     @property
     def scale(self) -> Scale:
         return (0.0, 1.0) if self.is_yes_no else get_scale(self.judge, self.definition)
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.judge.answer_form == "scalar"
 
     @property
     def is_yes_no(self) -> bool:
@@ -495,6 +536,8 @@ class Rate(JudgingStage):
     def describe(self) -> dict[str, Any]:
         """Describe what decides a rating."""
         described = super().describe()
+        if self.is_scalar or self.judge.judge_file is not None:
+            return described
         scale = [*self.scale, self.judge.decimals and not self.is_yes_no]
         return {**described, "asked": {**described["asked"], "scale": scale}}
 
@@ -514,11 +557,13 @@ class Rate(JudgingStage):
         return create_rating_schema(*self.scale, self.judge.decimals, self.judge.max_tokens)
 
     def _build_provenance(self, row: Row) -> dict[str, Any]:
-        parts, _ = self._build_question(row)
-        images = (self.images.get(part) for part in parts if isinstance(part, str))
-        *inputs, output = [image and image.sha256 for image in images]
-        sent = {"as": self.how, "inputs": inputs, "output": output}
-        return {"protocol": self.protocol, "scale": list(self.scale), "shown": sent}
+        parts, _ = self._build_content(row)
+        images = {part: self.images.get(part) for part in parts if isinstance(part, str)}
+        digests = {part: image and image.sha256 for part, image in images.items()}
+        shown = list(map(digests.get, filter(digests.__contains__, row["inputs"])))
+        sent = {"as": self.how, "inputs": shown, "output": digests[row["output"]]}
+        scale = None if self.is_scalar else list(self.scale)
+        return {"protocol": self.protocol, "scale": scale, "shown": sent}
 
     def _build_values(self, row: Row) -> dict[str, Any]:
         names = ("sample_id", "system", DRAW, "repeat", "sample_digest", "split")
@@ -529,6 +574,10 @@ class Rate(JudgingStage):
         """Describe the form of a rating, for the message that asks again."""
         if self.is_yes_no:
             return super().wanted_form(request) if request.answer else "[[yes]] or [[no]]"
+        if self.is_scalar:
+            return "a number without words"
+        if (file := self.judge.judge_file) is not None:
+            return f"an answer that fits {file.answer!r}"
         lowest, highest = self.scale
         number = "a number" if self.judge.decimals else "a whole number"
         scale = f"{number} from {lowest:g} to {highest:g}"
@@ -540,6 +589,10 @@ class Rate(JudgingStage):
         if self.is_yes_no:
             yes_or_no, text = read_verdict(answer, "answer", read_yes_no)
             return yes_or_no if isinstance(yes_or_no, Unrated) else YES_NO[yes_or_no], text
+        if self.is_scalar:
+            return read_verdict(answer, self.field, read_scalar)[0], ""
+        if (file := self.judge.judge_file) is not None:
+            return read_verdict(answer, self.field, partial(read_file_rating, file=file))
         options: Any = {"scale": self.scale, "decimals": self.judge.decimals}
         read = partial(read_rating, **options, protocol=self.protocol)
         return read_verdict(answer, self.field, read)

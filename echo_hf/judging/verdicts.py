@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 from typing import NamedTuple
 
-from echo_hf.config.rubrics import Scale
+from echo_hf.config.judge_files import CHOICE_GROUP, JudgeFile, compile_answer
+from echo_hf.config.rubrics import PUBLISHED_SCALE, Scale
 from echo_hf.pipeline.answer_text import RepeatedKeyError, find_last_value, remove_thoughts
 from echo_hf.scores.rating_table import Unrated
 from echo_hf.scores.votes import ProtocolName
@@ -52,6 +55,7 @@ AFTER_EXAMPLE = re.compile(
 # Without ASCII, letters that only look alike would match.
 CHOICE = re.compile(r"\[\[\s*(first|second|tie)\s*\]\]", re.ASCII | re.IGNORECASE)
 YES_OR_NO = re.compile(r"\[\[\s*(yes|no)\s*\]\]", re.ASCII | re.IGNORECASE)
+MAX_SEARCHED_CHARACTERS = 20_000  # the last of an answer, in which a file's pattern is searched
 
 
 class ParsedNumber(NamedTuple):
@@ -100,6 +104,70 @@ def read_rating(
     on_scale = lowest <= first.value <= highest and first.highest in (None, highest)
     is_whole = decimals or first.value.is_integer()
     return first.value if on_scale and is_whole else Unrated.BEYOND_SCALE
+
+
+def read_scalar(text: str) -> float | Unrated:
+    """Read the number that an engine without words gave."""
+    try:
+        value = json.loads(text, parse_int=float)
+    except (ValueError, RecursionError):
+        return Unrated.NO_RATING
+    if not isinstance(value, float):
+        return Unrated.NO_RATING
+    return value if math.isfinite(value) else Unrated.NOT_FINITE
+
+
+def read_file_rating(text: str, file: JudgeFile) -> float | Unrated:
+    """Read a rating by the pattern of a judge's file; answers that differ are none."""
+    matches = _search_answer(text, file)
+    if not isinstance(matches, dict):
+        return matches
+    numbers = [_parse_float(match) for match in matches.values()]
+    if None in numbers:
+        return Unrated.NO_RATING
+    values = [number for number in numbers if number is not None]
+    lowest, highest = file.scale or PUBLISHED_SCALE
+    for value in values:
+        if not lowest <= value <= highest or not (file.decimals or value.is_integer()):
+            return Unrated.BEYOND_SCALE
+    return min(values) if file.combine == "min" else fmean(values)
+
+
+def read_file_choice(text: str, file: JudgeFile) -> str | Unrated:
+    """Read which of two outputs an answer prefers, by a word or by the higher number."""
+    groups = _search_answer(text, file)
+    if isinstance(groups, Unrated):
+        return Unrated.TWO_CHOICES if groups is Unrated.AMBIGUOUS else Unrated.NO_CHOICE
+    if CHOICE_GROUP in groups:
+        words = {_fold(word): side for side, word in file.choices.items()}
+        return words.get(_fold(groups[CHOICE_GROUP]), Unrated.NO_CHOICE)
+    first, second = _parse_float(groups["first"]), _parse_float(groups["second"])
+    if first is None or second is None:
+        return Unrated.NO_CHOICE
+    return "tie" if first == second else "first" if first > second else "second"
+
+
+def _search_answer(text: str, file: JudgeFile) -> dict[str, str] | Unrated:
+    searched = remove_thoughts(text)[-MAX_SEARCHED_CHARACTERS:]
+    pattern = compile_answer(file.answer or "")
+    matches = [match.groupdict("") for match in pattern.finditer(searched)]
+    if not matches:
+        return Unrated.NO_RATING
+    if any(match != matches[0] for match in matches):
+        return Unrated.AMBIGUOUS
+    return matches[0]
+
+
+def _fold(word: str) -> str:
+    return " ".join(word.split()).casefold()
+
+
+def _parse_float(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
 
 
 def _read_requested_form(text: str, matches: Sequence[re.Match[str]]) -> ParsedNumber | None:
