@@ -357,10 +357,11 @@ def show_audit(console: Console, audited: AuditResult) -> None:
         if audit.get("drift"):
             say(console, f"asked again: {describe_drift(audit['drift'])}")
         if use is not None:
+            top = use["at_ceiling"]
+            at_top = "" if top is None else f"{percent(top)} at the top of the scale, "
             say(
                 console,
-                f"its {use['ratings']:,} ratings: {percent(use['at_ceiling'])} at the top of "
-                f"the scale, {format_rounded(use['entropy'], 2)} bits of entropy, "
+                f"its {use['ratings']:,} ratings: {at_top}{format_rounded(use['entropy'], 2)} bits of entropy, "
                 f"{percent(use['ties'])} of {use['pairs']:,} pairs tied",
             )
         console.print()

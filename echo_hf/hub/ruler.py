@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from echo_hf._infra.text import clean, format_rounded, percent, pluralize
 from echo_hf.config.checks import ModelIdentity
-from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.rating_table import PROVENANCE, RUBRIC
 from echo_hf.scores.ruler import Change, Ruler, ruler
 from echo_hf.tables import Row
 
@@ -46,7 +46,8 @@ class RatedRelease:
         for table in (self.ratings, self.carried):
             if table is None:
                 continue
-            columns = [name for name in (*COLUMNS, "release") if name in table.column_names]
+            wanted = (*COLUMNS, PROVENANCE, "release")
+            columns = [name for name in wanted if name in table.column_names]
             chosen = (pc.field("rubric") == RUBRIC) & (pc.field("split") == split)
             for row in table.filter(chosen).select(columns).to_pylist():
                 key = tuple(row[name] for name in COLUMNS[:5])
@@ -113,6 +114,7 @@ def join_ratings(releases: Sequence[RatedRelease], split: str) -> list[Row]:
                     "rubric": RUBRIC,
                     "repeat": row["repeat"],
                     "rating": row["rating"],
+                    PROVENANCE: row.get(PROVENANCE),
                     "release": release.name,
                     "carried_from": row["carried_from"],
                 }

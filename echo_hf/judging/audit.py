@@ -52,6 +52,7 @@ class NotAudited(Reason):
     """Why a judge neither passed nor failed a part of its audit."""
 
     FEW_RATINGS = "few_ratings", "fewer than 5 of these images, or of real outputs, were rated"
+    ONE_NUMBER = "one_number", "the judge gives numbers without a scale, and the same to all outputs"
     NO_ROOM = "no_room", "the judge rates real outputs too low to rate anything that far below them"
 
 
@@ -133,11 +134,12 @@ def audit(
                 )
             first = ROUND_STEP * numbers.get(judge.name, 0)
             honeypots = _make_honeypots(pairs, folder.images, first, inputs=rubric.sees_inputs)
-            scales[judge.name] = get_scale(judge, rubric)
+            is_scalar = judge.answer_form == "scalar"
+            scales[judge.name] = None if is_scalar else get_scale(judge, rubric)
             rows = to_dataset(TO_RATE, honeypots)
             yield judging.rating_question(judge, rubric, config.protocol, rows, sent)
 
-    by_name, scales = {judge.name: judge for judge in chosen}, dict[str, Scale]()
+    by_name, scales = {judge.name: judge for judge in chosen}, dict[str, Scale | None]()
 
     def write(root: Path, judged: JudgeRows, _: Collection[str]) -> Path:
         if judged.rows.num_rows:  # an earlier audit stays where no answer came
@@ -207,16 +209,21 @@ def _make_honeypots(
 
 
 def build_audit(
-    judge: JudgeConfig, scale: Scale, judged: JudgeRows, ratings: pa.Table | None
+    judge: JudgeConfig, scale: Scale | None, judged: JudgeRows, ratings: pa.Table | None
 ) -> dict[str, Any]:
-    """Summarize a judge's ratings of honeypots, and how it uses its scale in the run."""
+    """Summarize a judge's ratings of honeypots, and how it uses its scale in the run.
+
+    Numbers without a scale are held to the spread of those of real outputs.
+    """
     rows, by_honeypot = judged.rows.to_pylist(), dict[str, dict[str, float]]()
     for row in rows:
         if row["rating"] is not None:
             by_honeypot.setdefault(row["system"], {})[row["sample_id"]] = row["rating"]
     real, renamed = by_honeypot.get(Honeypot.REAL, {}), by_honeypot.get(Honeypot.RENAMED, {})
     gaps = [abs(rating - real[name]) for name, rating in renamed.items() if name in real]
-    checks, (lowest, highest) = {}, scale
+    checks, spread = {}, (min(real.values(), default=0.0), max(real.values(), default=0.0))
+    lowest, highest = scale or spread
+    is_flat = scale is None and highest - lowest <= 0
     for honeypot, rule in RULES.items():
         rated, reason = list(by_honeypot.get(honeypot, {}).items()), None
         width = rule["margin"] * (highest - lowest)
@@ -226,7 +233,9 @@ def build_audit(
         else:
             limit = fmean(real.values()) - width if real else math.nan
             as_ruled = [rating <= limit + TOLERANCE for _, rating in rated]
-            reason = NotAudited.NO_ROOM if limit < lowest - TOLERANCE else None
+            has_room = scale is None or limit >= lowest - TOLERANCE
+            reason = None if has_room else NotAudited.NO_ROOM
+        reason = NotAudited.ONE_NUMBER if is_flat else reason
         if min(len(real), len(rated)) < MIN_RATINGS:
             reason = NotAudited.FEW_RATINGS
         share = fmean(as_ruled) if as_ruled and real else None
@@ -241,7 +250,7 @@ def build_audit(
         }
     return {
         "rubric": judged.rubric,
-        "scale": list(scale),
+        "scale": scale and list(scale),
         "digest": judged.digest,
         "outcomes": dict(judged.outcomes),
         "mean_of_real_outputs": fmean(real.values()) if real else None,
@@ -296,7 +305,7 @@ def find_drift(rounds: Sequence[Row]) -> dict[str, Any] | None:
 
 
 def scale_use(
-    judge: JudgeConfig, scale: Scale, rubric: str, ratings: pa.Table | None
+    judge: JudgeConfig, scale: Scale | None, rubric: str, ratings: pa.Table | None
 ) -> dict[str, Any] | None:
     """Describe how a judge uses its scale in the run's ratings; null where it has given none."""
     if ratings is None:
@@ -313,7 +322,7 @@ def scale_use(
     known_verdicts = verdicts[~np.isnan(verdicts)]
     return {
         "ratings": len(values),
-        "at_ceiling": float(np.mean(values >= scale[1])) if has_ratings else None,
+        "at_ceiling": float(np.mean(values >= scale[1])) if has_ratings and scale else None,
         "levels": len(counts),
         "entropy": abs(float(np.sum(shares * np.log2(shares)))) if has_ratings else None,
         "pairs": len(known_verdicts),

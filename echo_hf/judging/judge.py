@@ -126,7 +126,7 @@ def choose_judges(
             raise ConfigError(unknown("judge", name, by_name, "--judges"))
     chosen = [by_name[name] for name in dict.fromkeys(names or by_name)]
     fit = [judge for judge in chosen if judge.can_do(work)]
-    if len(fit) < len(chosen if names else fit[:1] or chosen):
+    if len(fit) < (len(chosen) if names else 1):
         unfit = next(judge for judge in chosen if judge not in fit)
         raise ConfigError(
             f"judge {unfit.name!r} is of form {unfit.answer_form!r}"

@@ -301,7 +301,6 @@ class JudgingStage(ModelStage):
     """Stage that sends a judge a request for each row, and makes a row of each answer."""
 
     field: ClassVar[str]  # the field of an answer that has the verdict
-    shown: ClassVar[str] = "outputs"  # the field of a question that has the digests of outputs
 
     judge: JudgeConfig = dataclasses.field(metadata={"digest": False})
     how: ImageSize
@@ -316,7 +315,8 @@ class JudgingStage(ModelStage):
         parts, inputs = self._build_question(row)
         if (file := self.judge.judge_file) is None:
             return parts, inputs
-        outputs = dict(zip(OUTPUT_PLACEHOLDERS[file.form], inputs[self.shown], strict=True))
+        shown = inputs["outputs"] if "outputs" in inputs else [inputs["output"]]
+        outputs = dict(zip(OUTPUT_PLACEHOLDERS[file.form], shown, strict=True))
         task: dict[str, Any] = {"prompt": row["prompt"], "inputs": len(row["inputs"])}
         texts = {"prompt": row["prompt"], "task": quote_as_data("task", task)}
         content, text = list[Text | str](), ""
@@ -507,7 +507,6 @@ class Rate(JudgingStage):
     outputs: ClassVar[Table] = RATINGS
     answer: ClassVar[type[BaseModel]] = RatingAnswer
     field: ClassVar[str] = "rating"
-    shown: ClassVar[str] = "output"
 
     rubric: str
     definition: Rubric = dataclasses.field(metadata={"digest": False})
@@ -559,9 +558,10 @@ class Rate(JudgingStage):
     def _build_provenance(self, row: Row) -> dict[str, Any]:
         parts, _ = self._build_content(row)
         images = {part: self.images.get(part) for part in parts if isinstance(part, str)}
-        digests = {part: image and image.sha256 for part, image in images.items()}
-        shown = list(map(digests.get, filter(digests.__contains__, row["inputs"])))
-        sent = {"as": self.how, "inputs": shown, "output": digests[row["output"]]}
+        sent_as = {part: image and image.sha256 for part, image in images.items()}
+        is_alone = sum(isinstance(part, str) for part in parts) == 1
+        inputs = [] if is_alone else list(map(sent_as.get, row["inputs"]))
+        sent = {"as": self.how, "inputs": inputs, "output": sent_as[row["output"]]}
         scale = None if self.is_scalar else list(self.scale)
         return {"protocol": self.protocol, "scale": scale, "shown": sent}
 

@@ -68,12 +68,19 @@ def average_ratings(
     """Average a judge's repeats, then the judges of a sample, then the samples of one system."""
     import pyarrow as pa
 
-    from echo_hf.scores.rating_table import read_ratings, select_rubric_rows
+    from echo_hf.scores.rating_table import (
+        find_scalar_judges,
+        read_ratings,
+        select_rubric_rows,
+    )
     from echo_hf.tables import select_first_draws
 
     rows = _select_system(select_first_draws(select_rubric_rows(ratings, rubric, {})), system)
     raw = rows["rating"].to_numpy()
-    numbers = convert(raw, rows["judge"].to_pylist())
+    judges = rows["judge"].to_pylist()
+    # A number without a scale is on none.
+    has_scale = ~np.isin(judges, sorted(find_scalar_judges(rows)))
+    numbers = np.where(has_scale, convert(raw, judges), np.nan)
     off_scale: Mapping[str, list[float]] = defaultdict(list)
     for at in np.flatnonzero(np.isnan(numbers) & ~np.isnan(raw)):
         off_scale[rows["sample_id"][at].as_py()].append(float(raw[at]))

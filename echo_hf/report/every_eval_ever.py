@@ -20,7 +20,7 @@ from echo_hf.judging.rate import adapt_rubric, fill_rubric_prompt
 from echo_hf.metrics.base import find_metric, get_better
 from echo_hf.report.export import FORMATS, ExportedRun, slug
 from echo_hf.report.markup import titled
-from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.rating_table import PROVENANCE, RUBRIC, SCALAR_FORM
 from echo_hf.scores.votes import count_votes
 from echo_hf.scores.win_rate import METRIC
 from echo_hf.systems.run_tables import read_table
@@ -171,7 +171,12 @@ def _compute_shares(run: ExportedRun) -> dict[tuple[str, str], float]:
     shares = dict[tuple[str, str], float]()
     for split in run.data.splits:
         rows = [
-            {**vars(rating), "sample_id": sample.id, "rating": rating.value}
+            {
+                **vars(rating),
+                "sample_id": sample.id,
+                "rating": rating.value,
+                PROVENANCE: SCALAR_FORM if rating.is_scalar else None,
+            }
             for sample in run.data.select_split(split)
             for rating in run.data.ratings.get(sample.id, ())
             if rating.rubric == RUBRIC

@@ -204,7 +204,8 @@ def build_gallery(
             "flags": sample.flags,
             "outputs": [describe(data.outputs.get((sample.id, system))) for system in data.systems],
             "ratings": [
-                {**vars(rating), "system": systems.get(rating.system)}
+                {name: value for name, value in vars(rating).items() if name != "is_scalar"}
+                | {"system": systems.get(rating.system)}
                 for rating in data.ratings.get(sample.id, ())
             ],
         }

@@ -44,7 +44,7 @@ from echo_hf.metrics.color_shift import CHANNELS, LEVELS, compute_histograms
 from echo_hf.metrics.image_features import map_in_order
 from echo_hf.report.analysis.result import Analysis, read_analysis
 from echo_hf.scores.agreement import Agreement
-from echo_hf.scores.rating_table import Unrated
+from echo_hf.scores.rating_table import Unrated, find_scalar_judges
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.systems.checks import Check, select_newest
@@ -89,6 +89,7 @@ class SavedRating:
     value: float | None
     explanation: str | None
     outcome: str | None
+    is_scalar: bool = False  # a number on no scale, which no other judge's is averaged with
 
 
 @dataclass(frozen=True)
@@ -207,15 +208,17 @@ def read_outputs(rows: pa.Table | None) -> dict[tuple[str, str], SavedOutput]:
 
 def read_ratings(rows: pa.Table | None) -> dict[str, tuple[SavedRating, ...]]:
     by_sample: dict[str, list[SavedRating]] = {}
+    scalar_judges = find_scalar_judges(rows) if rows else frozenset[str]()
     for row in rows.to_pylist() if rows else ():
         if row["outcome"] == Unrated.NOT_NEEDED:
             continue
         # As for `win_rate`, a number that is not finite is no rating.
         value = row["rating"]
         value = value if value is not None and math.isfinite(value) else None
-        names = [field.name for field in fields(SavedRating) if field.name != "value"]
+        own = {"value": value, "is_scalar": row["judge"] in scalar_judges}
+        names = [field.name for field in fields(SavedRating) if field.name not in own]
         values = {name: row[name] for name in names}
-        by_sample.setdefault(row["sample_id"], []).append(SavedRating(**values, value=value))
+        by_sample.setdefault(row["sample_id"], []).append(SavedRating(**values, **own))
     order = attrgetter("rubric", "system", "judge", "repeat")
     return {sample: tuple(sorted(ratings, key=order)) for sample, ratings in by_sample.items()}
 

@@ -438,10 +438,10 @@ def select_widest(data: RunData, split: str) -> list[ReportSample]:
 
 
 def _group_ratings(ratings: Sequence[SavedRating], by: str) -> dict[str, list[float]]:
-    """Group the overall ratings of a sample's outputs by `judge` or `system`."""
+    """Group the overall ratings of a sample's outputs, on a scale, by `judge` or `system`."""
     values: dict[str, list[float]] = {}
     for rating in ratings:
-        if rating.rubric == RUBRIC and rating.value is not None:
+        if rating.rubric == RUBRIC and rating.value is not None and not rating.is_scalar:
             values.setdefault(getattr(rating, by), []).append(rating.value)
     return values
 

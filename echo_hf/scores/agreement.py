@@ -128,7 +128,8 @@ class RankingAgreement(SummaryMixin):
         among_judges: Tau-b of each two judges.
         people_with_others: The ceiling: mean tau-b of a person with the consensus of the others.
         share_of_ceiling: Each judge's agreement as a share of that, on the same samples.
-        pearson: Pearson's correlation of each two judges' ratings.
+        pearson: Pearson's correlation of each two judges' ratings; of a judge without a scale, of
+            the ranks of its numbers.
     """
 
     with_consensus: Mapping[str, TauB]

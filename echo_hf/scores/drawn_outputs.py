@@ -24,6 +24,8 @@ from echo_hf.scores.rating_table import (
     check_once,
     divide,
     encode,
+    find_scalar_judges,
+    rank_scalars,
     read_columns,
 )
 from echo_hf.scores.votes import TIE_WIDTH
@@ -192,6 +194,16 @@ def read_drawn_outputs(
         IgnoredRating.OTHER_DIGEST: np.array(is_stale, dtype=bool),
         IgnoredRating.NO_IMAGE: ~has_image[output] & ~np.isnan(value),
     }
+    scalar_judges = find_scalar_judges(rated)
+    is_scalar = np.array([name in scalar_judges for name in judges], dtype=bool)[judge]
+    if success == "rating" and is_scalar.any():
+        if is_scalar[is_rubric].all():
+            names = ", ".join(map(repr, sorted(scalar_judges)))
+            raise ScoreError(
+                f"success is 'rating', and {names} gives numbers without a scale, to which no "
+                "threshold can be held: expected checks, bounds of metrics, or another judge"
+            )
+        left[IgnoredRating.NO_SCALE] = is_rubric & is_scalar
     ignored, is_used = dict[IgnoredRating, int](), np.ones(len(output), dtype=bool)
     for reason, rows in left.items():
         if count := int((is_used & rows).sum()):
@@ -216,6 +228,8 @@ def read_drawn_outputs(
     results = np.where(facts.has_image, results, 0.0)
     results = np.where(facts.is_try, results, np.nan)
     average = by_rubric.average(1, *shape)[0]
+    for at in np.flatnonzero(np.isin(judges, sorted(scalar_judges))):
+        average[at] = rank_scalars(average[at])
     names = systems, samples, judges
     return DrawnOutputs(*names, facts, results[0], results[1:], average, ignored)
 

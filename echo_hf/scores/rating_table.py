@@ -73,8 +73,9 @@ ACCEPTED_TYPES = {
 }
 RUBRIC = "overall"
 REQUIRED = ("sample_id", "system", "judge", "rating")
-DIGEST, OUTCOME, SPLIT = "sample_digest", "outcome", "split"
-OPTIONAL = ("rubric", "repeat", DRAW, DIGEST, OUTCOME, SPLIT)
+DIGEST, OUTCOME, SPLIT, PROVENANCE = "sample_digest", "outcome", "split", "provenance"
+OPTIONAL = ("rubric", "repeat", DRAW, DIGEST, OUTCOME, SPLIT, PROVENANCE)
+SCALAR_FORM = '"form": "scalar"'  # as `judge` writes it into a provenance
 LOST_OUTCOMES = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 
 
@@ -192,6 +193,7 @@ class RatingTable:
     `splits` are those that the samples are of, where the ratings say it; `draws` says if the first
     output of a sample is rated, or the mean of all.
     `not_asked` is what a judge was not asked on purpose [judge, system, sample], null for nothing.
+    `scalar_judges` give numbers on no scale: their `ratings` are ranks among all, 1 the lowest.
     `cache` keeps what several measures compute from the same table, such as votes.
     """
 
@@ -204,6 +206,7 @@ class RatingTable:
     not_asked: Bools | None = None
     splits: tuple[str, ...] = ()
     draws: DrawChoice = "first"
+    scalar_judges: frozenset[str] = frozenset()
     cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -309,8 +312,28 @@ def read_ratings(
         not_asked.flat[cells[skipped & ~is_rated]] = True
         not_asked = _none_if_empty(not_asked & np.isnan(means))
     splits = rows[SPLIT].unique().drop_null().to_pylist() if SPLIT in rows.column_names else ()
-    about = not_asked, tuple(sorted(splits)), draws
+    scalar_judges = find_scalar_judges(rows)
+    for at, name in enumerate(order):
+        if name in scalar_judges:
+            means[at] = rank_scalars(means[at])
+    about = not_asked, tuple(sorted(splits)), draws, scalar_judges
     return RatingTable(samples, systems, order, means, lost, keys, *about)
+
+
+def find_scalar_judges(rows: pa.Table) -> frozenset[str]:
+    """Return the judges whose numbers have no scale, as their provenance tells."""
+    if PROVENANCE not in rows.column_names:
+        return frozenset()
+    is_scalar = pc.match_substring(rows[PROVENANCE], SCALAR_FORM).fill_null(False)
+    return frozenset(rows["judge"].filter(is_scalar).unique().to_pylist())
+
+
+def rank_scalars(values: Floats) -> Floats:
+    """Return the rank of each number among all, 1 the lowest, equal ones alike, NaN as it is."""
+    is_known = ~np.isnan(values)
+    ranks: Floats = np.full(values.shape, np.nan)
+    ranks[is_known] = np.unique(values[is_known], return_inverse=True)[1] + 1.0
+    return ranks
 
 
 def check_finite(rows: pa.Table) -> None:

@@ -92,7 +92,7 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
     systems = compared.table.systems
     protocols = {(rule.vote, "half", rule.average): name for name, rule in votes.PROTOCOLS.items()}
     boards = list[Board]()
-    for vote, ties in product(votes.VOTES, TIES):
+    for vote, ties in product(compared.votes, TIES):
         verdicts = compared.vote(vote)
         if ties == "drop":
             verdicts = np.where(verdicts == 0, np.nan, verdicts)
@@ -114,7 +114,7 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
         places = [place for board in boards if (place := board.ranks[system]) is not None]
         ranges[system] = (min(places), max(places)) if places else None
     above = np.logical_or.reduce([_is_above(board.win_rate, order) for board in boards])
-    rules: dict[str, Any] = {"protocol": list(votes.PROTOCOLS), "vote": list(votes.VOTES)}
+    rules: dict[str, Any] = {"protocol": list(votes.PROTOCOLS), "vote": compared.votes}
     rules |= {"average": list(get_args(Average)), "tie": list(TIES)}
     definition = {**compared.definition("sensitivity"), **rules}
     return Sensitivity(tuple(boards), ranges, _pairs(order, above & above.T), definition)

@@ -823,8 +823,14 @@ def _vote(rated: _Rated, judges: Sequence[str]) -> Verdicts:
 
 
 def _average(rated: _Rated, judges: Sequence[str]) -> Floats:
-    """Average the ratings [system, sample] by the judges that rated most of the outputs."""
-    table = rated.table.ratings[np.isin(rated.table.judges, judges)]
+    """Average the ratings [system, sample] by the judges that rated most of the outputs.
+
+    Numbers without a scale have no average, NaN where nobody gave others.
+    """
+    has_scale = ~np.isin(rated.table.judges, sorted(rated.table.scalar_judges))
+    table = rated.table.ratings[np.isin(rated.table.judges, judges) & has_scale]
+    if not len(table):
+        return np.full(rated.table.ratings.shape[1:], np.nan)
     is_rated = ~np.isnan(table)
     covered = is_rated.sum(axis=(1, 2)) >= is_rated.any(axis=0).sum() / 2
     ratings: Floats = table[covered].mean(axis=0)

@@ -248,8 +248,20 @@ class JudgeVotes:
         """The verdict of each judge [judge, pair, sample]: 1, 0, -1, NaN."""
         return self._remember("said", lambda: to_verdicts(self.margins))
 
+    @property
+    def votes(self) -> list[str]:
+        """The votes that can be counted: ratings of judges without a scale have no mean."""
+        is_mixed = bool(self.table.scalar_judges) and len(self.table.judges) > 1
+        return [name for name in VOTES if not (is_mixed and name == mean_rating.__name__)]
+
     def vote(self, vote: str) -> Floats:
         """Return the vote of the judges [pair, sample]: 1, 0, -1, NaN."""
+        if vote in VOTES and vote not in self.votes:
+            names = ", ".join(map(repr, sorted(self.table.scalar_judges)))
+            raise ScoreError(
+                f"vote is {vote!r}, and {names} gives numbers on a scale of its own: expected one "
+                f"of {', '.join(self.votes)}, which take ranks"
+            )
         return self._remember(vote, lambda: VOTES[vote](self.margins))
 
     @property
