@@ -51,7 +51,9 @@ def compile_answer(pattern: str) -> re.Pattern[str]:
         ValueError: It is none, or has what may search for very long.
     """
     if len(pattern) > MAX_PATTERN_CHARACTERS:
-        raise ValueError(f"has {len(pattern)} characters: expected {MAX_PATTERN_CHARACTERS} at most")
+        raise ValueError(
+            f"has {len(pattern)} characters: expected {MAX_PATTERN_CHARACTERS} at most"
+        )
     parts, alternatives = list[str](), 1
     for token in PATTERN_TOKEN.finditer(pattern):
         if token["group"] or token["lazy"] == "?":
@@ -134,7 +136,7 @@ class JudgeFile(Section):
             raise ValueError("expected an answer with a named group a number, and no choices")
         if self.form == "choice":
             is_word = groups == {CHOICE_GROUP} and {"first", "second"} <= self.choices.keys()
-            if not is_word and (groups != SIDE_GROUPS or self.choices) or self.scale:
+            if (not is_word and (groups != SIDE_GROUPS or self.choices)) or self.scale:
                 raise ValueError(
                     "expected an answer with the group choice, and choices with first and second; "
                     "or with the groups first and second, and no choices; and no scale"

@@ -409,14 +409,17 @@ class ServerEngine(StreamingEngine):
         await self.requests.wait()
         await self.tokens.wait(tokens)
         headers = None if self._key else {"Authorization": Omit()}
-        extras = {"extra_body": dict(options.extra_body) or None, "extra_headers": headers}
         try:
             with fail_after(options.timeout_s):
-                create = attrgetter(f"{self.endpoint}.with_raw_response.create")(client)
-                raw = await create(**body, **extras)
-                return HttpResponse(raw.status_code, raw.headers, raw.text)
+                return await self._call(client, body, headers)
         except (APIStatusError, APIConnectionError, TimeoutError) as error:
             return get_response(error, options.base_url, options.timeout_s)
+
+    async def _call(self, client: Any, body: JsonObject, headers: Any) -> HttpResponse:
+        extras = {"extra_body": dict(self.options.extra_body) or None, "extra_headers": headers}
+        create = attrgetter(f"{self.endpoint}.with_raw_response.create")(client)
+        raw = await create(**body, **extras)
+        return HttpResponse(raw.status_code, raw.headers, raw.text)
 
     def _clean_message(self, text: str) -> str:
         line = " ".join(CALL_ID.sub("(id)", self._key.mask_in(text)).split())

@@ -204,11 +204,14 @@ def make_sampling_processors(
 )
 class TransformersEngine(CheckpointEngine):
     kind = KIND
-    signed_options = ("dtype",)
+    signed_options: tuple[str, ...] = ("dtype",)
+    writes = True  # so that a template ends where an answer begins
+    option_model: type[CheckpointOptions] = TransformersOptions
+    expected_model = "a language or vision-language model made for chat"
     options: TransformersOptions
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(TransformersOptions, options)
+        super().__init__(self.option_model, options)
         self._queue = BatchQueue(
             self._answer_batch, is_out_of_memory, free_memory, self.options.batch_size
         )
@@ -241,15 +244,15 @@ class TransformersEngine(CheckpointEngine):
             yield from self._queue.answer_pool(ready)
 
     def _load(self) -> None:
-        check_installed(KIND)
+        check_installed(self.kind)
         if self._is_structured and importlib.util.find_spec(GRAMMAR) is None:
             raise MissingExtraError(f"structured: {GRAMMAR}", KIND)
         try:
             self._loaded = self._make_model()
         except Exception as error:  # whatever the driver, the memory or the files are short of
             raise EngineError(
-                f"cannot load {self.options.model!r} ({describe_error(error)}): expected a "
-                "language or vision-language model made for chat, that transformers itself knows "
+                f"cannot load {self.options.model!r} ({describe_error(error)}): expected "
+                f"{self.expected_model}, that transformers itself knows "
                 "(code that comes with a model is never run), with safetensors weights that fit "
                 "into memory"
             ) from error
@@ -258,11 +261,8 @@ class TransformersEngine(CheckpointEngine):
         from transformers import (
             MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
             AutoConfig,
-            AutoModelForCausalLM,
-            AutoModelForImageTextToText,
             AutoProcessor,
             AutoTokenizer,
-            GenerationConfig,
         )
 
         options, checkpoint = self.options, self._checkpoint
@@ -274,8 +274,7 @@ class TransformersEngine(CheckpointEngine):
             # that holds the longest request and its answer is no chunks.
             text.attention_chunk_size = text.max_position_embeddings
         self._sees_images = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
-        model_class = AutoModelForImageTextToText if self._sees_images else AutoModelForCausalLM
-        model = model_class.from_pretrained(
+        model = self._read_weights(
             checkpoint.source,
             config=config,
             dtype=options.dtype,
@@ -295,20 +294,31 @@ class TransformersEngine(CheckpointEngine):
         tokenizer.padding_side = "left"
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
+        self._prepare_generation(model)
+        return model
+
+    def _read_weights(self, source: str, **options: Any) -> Any:
+        from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+
+        model_class = AutoModelForImageTextToText if self._sees_images else AutoModelForCausalLM
+        return model_class.from_pretrained(source, **options)
+
+    def _prepare_generation(self, model: Any) -> None:
+        from transformers import GenerationConfig
+
         # A checkpoint's own penalties and draws would change answers behind the signature's back.
         stops = model.generation_config.eos_token_id
         model.generation_config = GenerationConfig(eos_token_id=stops)
-        stops = tokenizer.eos_token_id if stops is None else stops
+        stops = self._tokenizer.eos_token_id if stops is None else stops
         self._stops = [stops] if isinstance(stops, int) else sorted(stops)
         if self._is_structured:
             from xgrammar import GrammarCompiler, TokenizerInfo
 
-            size = text.vocab_size
+            size = model.config.get_text_config().vocab_size
             tokenizer_info = TokenizerInfo.from_huggingface(
-                tokenizer, vocab_size=size, stop_token_ids=self._stops
+                self._tokenizer, vocab_size=size, stop_token_ids=self._stops
             )
             self._compiler = GrammarCompiler(tokenizer_info)
-        return model
 
     def _release(self) -> None:
         if self._loaded is not None:
@@ -316,7 +326,7 @@ class TransformersEngine(CheckpointEngine):
             free_memory()
 
     def _render_chat(self, chat: list[dict[str, Any]]) -> str:
-        options = {"add_generation_prompt": True, **self.options.chat_template_kwargs}
+        options = {"add_generation_prompt": self.writes, **self.options.chat_template_kwargs}
         if not self._sees_images:  # templates of language models take text, not parts
             chat = [{**turn, "content": "".join(map(_get_text, turn["content"]))} for turn in chat]
         return str(self._processor.apply_chat_template(chat, tokenize=False, **options))
@@ -343,12 +353,7 @@ class TransformersEngine(CheckpointEngine):
         options, model, max_tokens = self.options, self._loaded, questions[0].request.max_tokens
         inputs = self._prepare_inputs(questions)
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
-        context_size = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-        if context_size is not None and max(lengths) + max_tokens > context_size:
-            raise EngineError(
-                f"a prompt of {max(lengths)} tokens and an answer of up to {max_tokens} are more "
-                f"than the model's {context_size}: lower max_pixels or the stage's context"
-            )
+        self._check_context(max(lengths), max_tokens)
         seeds = [prepared.seed(options.seed + prepared.request.repeat) for prepared in questions]
         sampling = make_sampling_processors(seeds, options.temperature, options.top_p, model.device)
         with torch.inference_mode():
@@ -362,6 +367,15 @@ class TransformersEngine(CheckpointEngine):
             )
         rows = generated[:, inputs["input_ids"].shape[1] :].tolist()
         return [self._read_completion(*output) for output in zip(rows, lengths, strict=True)]
+
+    def _check_context(self, prompt_tokens: int, max_tokens: int) -> None:
+        text_config = self._loaded.config.get_text_config()
+        context_size = getattr(text_config, "max_position_embeddings", None)
+        if context_size is not None and prompt_tokens + max_tokens > context_size:
+            raise EngineError(
+                f"a prompt of {prompt_tokens} tokens and an answer of up to {max_tokens} are more "
+                f"than the model's {context_size}: lower max_pixels or the stage's context"
+            )
 
     def _read_completion(self, tokens: list[int], prompt_tokens: int) -> Completion:
         end = next((index for index, token in enumerate(tokens) if token in self._stops), None)

@@ -52,7 +52,10 @@ class NotAudited(Reason):
     """Why a judge neither passed nor failed a part of its audit."""
 
     FEW_RATINGS = "few_ratings", "fewer than 5 of these images, or of real outputs, were rated"
-    ONE_NUMBER = "one_number", "the judge gives numbers without a scale, and the same to all outputs"
+    ONE_NUMBER = (
+        "one_number",
+        "the judge gives numbers without a scale, and the same to all outputs",
+    )
     NO_ROOM = "no_room", "the judge rates real outputs too low to rate anything that far below them"
 
 
@@ -224,16 +227,17 @@ def build_audit(
     checks, spread = {}, (min(real.values(), default=0.0), max(real.values(), default=0.0))
     lowest, highest = scale or spread
     is_flat = scale is None and highest - lowest <= 0
+    tolerance = TOLERANCE if scale else TOLERANCE * (highest - lowest)
     for honeypot, rule in RULES.items():
         rated, reason = list(by_honeypot.get(honeypot, {}).items()), None
         width = rule["margin"] * (highest - lowest)
         if honeypot is Honeypot.RENAMED:
             rated = [(name, rating) for name, rating in rated if name in real]
-            as_ruled = [gap <= width + TOLERANCE for gap in gaps]
+            as_ruled = [gap <= width + tolerance for gap in gaps]
         else:
             limit = fmean(real.values()) - width if real else math.nan
-            as_ruled = [rating <= limit + TOLERANCE for _, rating in rated]
-            has_room = scale is None or limit >= lowest - TOLERANCE
+            as_ruled = [rating <= limit + tolerance for _, rating in rated]
+            has_room = scale is None or limit >= lowest - tolerance
             reason = None if has_room else NotAudited.NO_ROOM
         reason = NotAudited.ONE_NUMBER if is_flat else reason
         if min(len(real), len(rated)) < MIN_RATINGS:
@@ -257,7 +261,7 @@ def build_audit(
         "checks": checks,
         "noise": {  # from the two ratings of the same image
             "samples": len(gaps),
-            "equal": sum(gap <= TOLERANCE for gap in gaps) / len(gaps) if gaps else None,
+            "equal": sum(gap <= tolerance for gap in gaps) / len(gaps) if gaps else None,
             "deviation": math.sqrt(fmean(gap * gap / 2 for gap in gaps)) if gaps else None,
             "largest": max(gaps, default=None),
         },

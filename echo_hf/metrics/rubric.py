@@ -68,11 +68,7 @@ def average_ratings(
     """Average a judge's repeats, then the judges of a sample, then the samples of one system."""
     import pyarrow as pa
 
-    from echo_hf.scores.rating_table import (
-        find_scalar_judges,
-        read_ratings,
-        select_rubric_rows,
-    )
+    from echo_hf.scores.rating_table import find_scalar_judges, read_ratings, select_rubric_rows
     from echo_hf.tables import select_first_draws
 
     rows = _select_system(select_first_draws(select_rubric_rows(ratings, rubric, {})), system)

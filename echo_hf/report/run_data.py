@@ -49,6 +49,7 @@ from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.systems.checks import Check, select_newest
 from echo_hf.systems.evaluation_run import EvaluationRun
+from echo_hf.tables import Row
 
 
 class AgreementFile(FigureModel):
@@ -215,7 +216,7 @@ def read_ratings(rows: pa.Table | None) -> dict[str, tuple[SavedRating, ...]]:
         # As for `win_rate`, a number that is not finite is no rating.
         value = row["rating"]
         value = value if value is not None and math.isfinite(value) else None
-        own = {"value": value, "is_scalar": row["judge"] in scalar_judges}
+        own: Row = {"value": value, "is_scalar": row["judge"] in scalar_judges}
         names = [field.name for field in fields(SavedRating) if field.name not in own]
         values = {name: row[name] for name in names}
         by_sample.setdefault(row["sample_id"], []).append(SavedRating(**values, **own))

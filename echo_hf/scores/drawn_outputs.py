@@ -198,9 +198,9 @@ def read_drawn_outputs(
     is_scalar = np.array([name in scalar_judges for name in judges], dtype=bool)[judge]
     if success == "rating" and is_scalar.any():
         if is_scalar[is_rubric].all():
-            names = ", ".join(map(repr, sorted(scalar_judges)))
+            scalar_names = ", ".join(map(repr, sorted(scalar_judges)))
             raise ScoreError(
-                f"success is 'rating', and {names} gives numbers without a scale, to which no "
+                f"success is 'rating', and {scalar_names} gives numbers without a scale, to which no "
                 "threshold can be held: expected checks, bounds of metrics, or another judge"
             )
         left[IgnoredRating.NO_SCALE] = is_rubric & is_scalar
