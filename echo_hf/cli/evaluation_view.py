@@ -361,7 +361,8 @@ def show_audit(console: Console, audited: AuditResult) -> None:
             at_top = "" if top is None else f"{percent(top)} at the top of the scale, "
             say(
                 console,
-                f"its {use['ratings']:,} ratings: {at_top}{format_rounded(use['entropy'], 2)} bits of entropy, "
+                f"its {use['ratings']:,} ratings: {at_top}"
+                f"{format_rounded(use['entropy'], 2)} bits of entropy, "
                 f"{percent(use['ties'])} of {use['pairs']:,} pairs tied",
             )
         console.print()

@@ -200,8 +200,8 @@ def read_drawn_outputs(
         if is_scalar[is_rubric].all():
             scalar_names = ", ".join(map(repr, sorted(scalar_judges)))
             raise ScoreError(
-                f"success is 'rating', and {scalar_names} gives numbers without a scale, to which no "
-                "threshold can be held: expected checks, bounds of metrics, or another judge"
+                f"success is 'rating', and {scalar_names} gives numbers without a scale, to which "
+                "no threshold can be held: expected checks, bounds of metrics, or another judge"
             )
         left[IgnoredRating.NO_SCALE] = is_rubric & is_scalar
     ignored, is_used = dict[IgnoredRating, int](), np.ones(len(output), dtype=bool)
