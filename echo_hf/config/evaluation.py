@@ -372,7 +372,7 @@ class JudgeConfig(Section):
 
     @property
     def answer_form(self) -> JudgeForm:
-        """What it answers: a rating, a choice or a scalar."""
+        """The form of its answers: a rating, a choice or a scalar."""
         return self.form or (self.judge_file.form if self.judge_file else "rating")
 
     def can_do(self, work: JudgeWork) -> bool:

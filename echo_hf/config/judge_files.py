@@ -35,7 +35,7 @@ MAX_PATTERN_CHARACTERS, MAX_ALTERNATIVES = 500, 8
 # Escapes and classes of characters as they are, then what repeats, opens a group or alternates.
 PATTERN_TOKEN = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<repeat>(?:[*+?]|\{(?:\d+(?:,\d*)?|,\d*)\})(?P<lazy>[?+]?))"
-    r"|(?P<group>\(\?(?!:|P<))|(?P<alternative>\|)|.",
+    r"|\(\?(?::|P<\w+>)|(?P<group>\(\?)|(?P<alternative>\|)|.",
     re.DOTALL,
 )
 REFERENCE = re.compile(r"\\(?:\\|(?P<number>[1-9])|.)", re.DOTALL)

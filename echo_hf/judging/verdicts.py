@@ -55,7 +55,7 @@ AFTER_EXAMPLE = re.compile(
 # Without ASCII, letters that only look alike would match.
 CHOICE = re.compile(r"\[\[\s*(first|second|tie)\s*\]\]", re.ASCII | re.IGNORECASE)
 YES_OR_NO = re.compile(r"\[\[\s*(yes|no)\s*\]\]", re.ASCII | re.IGNORECASE)
-MAX_SEARCHED_CHARACTERS = 20_000  # the last of an answer, in which a file's pattern is searched
+MAX_SEARCHED_CHARACTERS = 8_000  # the last of an answer, in which a file's pattern is searched
 
 
 class ParsedNumber(NamedTuple):

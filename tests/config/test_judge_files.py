@@ -1,0 +1,152 @@
+"""Judges as files: which messages and patterns of answers are read, and which are refused."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from echo_hf.config.evaluation import JudgeConfig
+from echo_hf.config.judge_files import compile_answer, read_judge_file
+from echo_hf.errors import ConfigError
+from echo_hf.judging.verdicts import MAX_SEARCHED_CHARACTERS
+from echo_hf.systems.benchmark import load_evaluation
+
+RATING = {"form": "rating", "answer": r"score:\s*(?P<score>\d+)", "scale": [0, 25]}
+MESSAGE = "{inputs}{output}\nHow well was this done? {prompt}"
+ENGINE = {"kind": "openai", "model": "m"}
+SCALAR_ENGINE = {"kind": "pooling", "model": "m"}
+
+
+def write(folder: Path, message: str = MESSAGE, /, **fields: Any) -> Path:
+    path = folder / "judge.md"
+    path.write_text(f"---\n{yaml.safe_dump({**RATING, **fields})}---\n{message}\n", "utf-8")
+    return path
+
+
+def refuse(path: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read_judge_file(path)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_message_is_split_at_its_placeholders_alone(tmp_path: Path) -> None:
+    """Braces of JSON stay text."""
+    file = read_judge_file(write(tmp_path, '{prompt} {"score": [1]} {inputs}{output}'))
+    parts = [("prompt", True), (' {"score": [1]} ', False), ("inputs", True), ("output", True)]
+    assert file.split_message() == parts
+
+
+@pytest.mark.parametrize(
+    ("message", "fields", "words"),
+    [
+        ("{output}{promt}", {}, "did you mean 'prompt'"),
+        ("{output}", {}, "expected {prompt} or {task}"),
+        ("{prompt}", {}, "expected {output} once"),
+        ("{prompt}{output}{output}", {}, "expected {output} once"),
+        ("{prompt}{output}{inputs}{inputs}", {}, "{inputs} once or not at all"),
+        ("{prompt}{first}{second}", {}, "unknown placeholder 'first'"),
+        (MESSAGE, {"answer": None}, "expected answer"),
+        (MESSAGE, {"answer": r"\d+"}, "a named group a number"),
+        (MESSAGE, {"answer": "(?P<a>"}, "no regular expression"),
+        (MESSAGE, {"answer": "(?P<a>.*?)x"}, "no lazy repeats"),
+        (MESSAGE, {"answer": "(?P<a>x)(?=y)"}, "no groups but"),
+        (MESSAGE, {"answer": r"(?P<a>x)(?P=a)"}, "no groups but"),
+        (MESSAGE, {"answer": r"(?P<a>x)\1"}, "refers to a group"),
+        (MESSAGE, {"answer": "(?P<a>x)" + "|y" * 9}, "10 alternatives"),
+        (MESSAGE, {"answer": "(?P<a>x)" * 80}, "640 characters"),
+        (MESSAGE, {"scale": [25, 0]}, "expected the lowest first"),
+        (MESSAGE, {"form": "scalar"}, "expected no answer, scale and choices"),
+        ("{prompt}{first}{second}", {"form": "choice"}, "with the group choice"),
+        (MESSAGE, {"message": "x"}, "message: expected below the front matter"),
+    ],
+)
+def test_refused_files_name_what_to_mend(
+    tmp_path: Path, message: str, fields: dict[str, Any], words: str
+) -> None:
+    assert words in refuse(write(tmp_path, message, **fields))
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(?P<a>(?:x+x+)+)y",
+        r"(?P<a>(?:x|xx)*)y",
+        r"(?P<a>(?:x*)*)y",
+        r"(?P<a>[^y]*[^y]*[^y]*)y",
+        r"(?P<a>x{1,500}x{1,500}x{1,500})y",
+        r"(?P<a>(?:(?:x?){50}){50})y",
+    ],
+)
+def test_no_accepted_pattern_searches_for_long(pattern: str) -> None:
+    """Each of them would take years on this text with repeats that give back."""
+    start = time.monotonic()
+    assert compile_answer(pattern).search("x" * MAX_SEARCHED_CHARACTERS) is None
+    assert time.monotonic() - start < 20
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r'"score"\s*:\s*\[\s*(?P<a>\d+)\s*,\s*(?P<b>\d+)\s*\]', 'so "Score" : [ 3,14 ]'),
+        (r"[*+?{}\]]{2}(?P<a>\d{1,2})\+?", "*]12+"),
+        (r"\[\[(?P<a>\d+)\]\]|\((?P<b>\d)\)", "[[10]]"),
+    ],
+)
+def test_accepted_patterns_find_what_plain_ones_do(pattern: str, text: str) -> None:
+    plain = re.search(pattern, text, re.IGNORECASE)
+    own = compile_answer(pattern).search(text)
+    assert plain is not None
+    assert own is not None
+    assert own.groupdict() == plain.groupdict()
+
+
+def test_config_holds_the_file_and_finds_it_beside_itself(tmp_path: Path) -> None:
+    write(tmp_path)
+    judge = {"name": "mira", "engine": ENGINE, "judge_file": "judge.md"}
+    config = {"name": "lumen", "benchmark": "org/lumen@1", "judges": [judge]}
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(config))
+    (loaded,) = load_evaluation(path).judges
+    assert loaded.judge_file == read_judge_file(tmp_path / "judge.md")
+    assert JudgeConfig.model_validate(loaded.model_dump(mode="json")) == loaded
+    path.write_text(yaml.safe_dump({**config, "protocol": "published"}))
+    with pytest.raises(ConfigError, match="protocol 'published' does not know"):
+        load_evaluation(path)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"form": "choice"}, "form is 'choice', and judge_file is of form 'rating'"),
+        ({"scale": [0, 4]}, "a judge_file and scale"),
+        ({"mode": "structured"}, "a judge_file and mode: structured"),
+        ({"rubrics": ["overall", "reference"]}, "expected [overall]"),
+        ({"judge_file": None, "form": "scalar", "decimals": True}, "form 'scalar' and decimals"),
+        ({"judge_file": "no.md"}, "'no.md' cannot be used"),
+    ],
+)
+def test_what_contradicts_a_file_is_refused(
+    tmp_path: Path, fields: dict[str, Any], words: str
+) -> None:
+    known = {"name": "mira", "engine": ENGINE, "judge_file": str(write(tmp_path))}
+    with pytest.raises(ValueError, match=re.escape(words)):
+        JudgeConfig.model_validate({**known, **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "work"),
+    [
+        ({}, ["rate", "compare", "answer"]),
+        ({"form": "choice"}, ["compare"]),
+        ({"form": "scalar"}, ["rate"]),
+    ],
+)
+def test_form_says_what_a_judge_can_do(fields: dict[str, Any], work: list[str]) -> None:
+    judge = JudgeConfig.model_validate({"name": "mira", "engine": SCALAR_ENGINE, **fields})
+    assert [name for name in ("rate", "compare", "answer") if judge.can_do(name)] == work
