@@ -7,6 +7,7 @@ proved with them is the way there and back.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -33,6 +34,11 @@ IMAGE = {
     "video_token_id": "<|video_pad|>",
 }
 PLACE = "<image>"
+GEMMA_TOKENS = {
+    "boi_token": "<start_of_image>",
+    "eoi_token": "<end_of_image>",
+    "image_token": "<image_soft_token>",
+}
 QWEN_PLACE = "<|vision_start|><|image_pad|><|vision_end|>"
 CHAT_TEMPLATE = """\
 {%- for message in messages -%}
@@ -73,6 +79,62 @@ def write_tiny_llava(folder: Path, *, seed: int = SEED) -> Path:
     tokenizer = byte_tokenizer([PLACE])
     write_model(LlavaForConditionalGeneration, _llava_config(tokenizer), folder, seed)
     _llava_processor(tokenizer).save_pretrained(folder)
+    return folder
+
+
+def write_tiny_scorer(folder: Path, outputs: int = 1, *, seed: int = SEED) -> Path:
+    """Writes a Qwen2.5-VL with a head of some outputs, as vLLM reads one."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    write_tiny_qwen2_5_vl(folder, seed=seed)
+    weights = load_file(folder / "model.safetensors")
+    head = torch.randn(outputs, HIDDEN, generator=torch.Generator().manual_seed(seed))
+    save_file({**weights, "language_model.score.weight": head}, folder / "model.safetensors")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    labels = {str(number): f"LABEL_{number}" for number in range(outputs)}
+    config |= {"architectures": ["Qwen2_5_VLForSequenceClassification"], "id2label": labels}
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    return folder
+
+
+def write_tiny_gemma_scorer(folder: Path, outputs: int = 1, *, seed: int = SEED) -> Path:
+    """Writes a Gemma 3 that sees images of 28 x 28 pixels, with a head of some outputs."""
+    import torch
+    from transformers import (
+        Gemma3Config,
+        Gemma3ForSequenceClassification,
+        Gemma3ImageProcessor,
+        Gemma3Processor,
+    )
+
+    tokenizer = byte_tokenizer(GEMMA_TOKENS.values())
+    tokens = {name: tokenizer.convert_tokens_to_ids(token) for name, token in GEMMA_TOKENS.items()}
+    for name, token in GEMMA_TOKENS.items():
+        setattr(tokenizer, name, token)
+        setattr(tokenizer, f"{name}_id", tokens[name])
+    vision = {"hidden_size": HIDDEN, "intermediate_size": 2 * HIDDEN, "num_hidden_layers": 2}
+    config = Gemma3Config(
+        text_config={**text_config(tokenizer), "head_dim": HEAD, "sliding_window": 64},
+        vision_config={**vision, "num_attention_heads": 2, "image_size": 28, "patch_size": 14},
+        mm_tokens_per_image=4,
+        boi_token_index=tokens["boi_token"],
+        eoi_token_index=tokens["eoi_token"],
+        image_token_index=tokens["image_token"],
+        num_labels=outputs,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        Gemma3ForSequenceClassification(config).float().save_pretrained(folder)
+    Gemma3Processor(
+        image_processor=Gemma3ImageProcessor(size={"height": 28, "width": 28}),
+        tokenizer=tokenizer,
+        chat_template=CHAT_TEMPLATE.replace(PLACE, GEMMA_TOKENS["boi_token"]),
+        image_seq_length=4,
+    ).save_pretrained(folder)
+    settings = folder / "tokenizer_config.json"
+    own = {**json.loads(settings.read_text("utf-8")), "extra_special_tokens": GEMMA_TOKENS}
+    settings.write_text(json.dumps(own), "utf-8")
     return folder
 
 

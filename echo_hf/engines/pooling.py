@@ -23,6 +23,7 @@ from echo_hf.errors import EchoError, EngineError
 
 KIND = "pooling"
 Head = Literal["single", "difference"]
+RAW_RESPONSE = "X-Stainless-Raw-Response"  # asks the client for a response, and is not sent
 ANSWER_FIELDS = {"classify": "probs", "pooling": "data", "score": "score"}
 
 
@@ -129,17 +130,15 @@ class PoolingEngine(ServerEngine):
         )
 
     async def _call(self, client: Any, body: JsonObject, headers: Any) -> HttpResponse:
-        from httpx import Response
-
         # The routes lie beside /v1, not below it.
         address = self.options.base_url.rstrip("/").removesuffix("/v1")
-        response = await client.post(
+        raw = await client.post(
             f"{address}/{self.options.route}",
-            cast_to=Response,
+            cast_to=object,
             body={**body, **self.options.extra_body},
-            options={"headers": headers or {}},
+            options={"headers": {**(headers or {}), RAW_RESPONSE: "true"}},
         )
-        return HttpResponse(response.status_code, response.headers, response.text)
+        return HttpResponse(raw.status_code, raw.headers, raw.text)
 
     def read_answer(self, document: JsonObject, _: HttpResponse) -> Completion:
         # A route that writes nothing may not count what it wrote.

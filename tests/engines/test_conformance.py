@@ -134,6 +134,32 @@ def moderation(folder: Path, server: LoopbackServer) -> Case:
     return Case(engine, [ask("x" * n) for n in range(1, 7)], of_images(folder) | bad)
 
 
+def pooling(folder: Path, server: LoopbackServer) -> Case:
+    def behave(asked: Any) -> Answer:
+        content = asked.body["messages"][0]["content"]
+        return Answer({"data": [{"probs": [len(content[0].get("text", "")) / 8]}]})
+
+    server.behave = behave
+    in_words = "stage 'look' wants an answer in words, and engine 'pooling' gives a number"
+    bad = {in_words: replace(ask("a cat"), answer=Shade), "UnicodeEncodeError": ask("\ud800")}
+    engine = make_engine("pooling", model="m", base_url=server.url, backoff_s=0.001)
+    return Case(engine, [ask("x" * n) for n in range(1, 7)], of_images(folder) | bad)
+
+
+def scalar_head(folder: Path, tiny: Path) -> Case:
+    from tests.tiny_models import write_tiny_gemma_scorer
+
+    scorer = write_tiny_gemma_scorer(folder / "scorer")
+    bad = {
+        "wants an answer in words, and engine 'scalar_head' gives a number": replace(
+            ask("a cat"), answer=Shade
+        ),
+        " tokens and an answer of up to 0 are more than the model's": ask("y" * 32_770),
+    }
+    engine = make_engine("scalar_head", model=str(scorer), dtype="float32", batch_size=1)
+    return Case(engine, [ask("x" * n) for n in range(1, 7)], of_images(folder) | bad)
+
+
 def transformers(folder: Path, tiny: Path) -> Case:
     options = {"dtype": "float32", "max_pixels": 50_176, "batch_size": 3}
     bad = {
@@ -163,6 +189,8 @@ KINDS = [
     rules,
     openai,
     moderation,
+    pooling,
+    pytest.param(scalar_head, marks=pytest.mark.models),
     pytest.param(transformers, marks=pytest.mark.models),
     pytest.param(vllm, marks=pytest.mark.vllm),
 ]
@@ -177,7 +205,7 @@ def case(
     kind, folder = request.param, tmp_path_factory.mktemp(request.param.__name__)
     if kind is vllm:
         pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
-    needed = request.getfixturevalue("tiny") if kind in (transformers, vllm) else None
+    needed = request.getfixturevalue("tiny") if kind in (scalar_head, transformers, vllm) else None
     with running() as server:
         made: Case = kind(folder, needed or server)
         with made.engine:
