@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from echo_hf.config.evaluation import read_judge, shipped_judges
 from echo_hf.config.judge_files import JudgeFile
 from echo_hf.engines.base import Request, Text, register
 from echo_hf.errors import ConfigError
@@ -290,3 +291,18 @@ def test_audit_of_a_judge_with_one_number_is_open(folder: Path) -> None:
         "one_number"
     }
     assert EDITS
+
+
+def test_file_that_echo_hf_brings_reads_what_its_authors_say(folder: Path) -> None:
+    """Two numbers from 0 to 25 in a list after the reasons; the lower one counts."""
+    (path,) = (path for path in shipped_judges() if path.stem == "unifiedreward_edit_9b")
+    file = read_judge(path).judge_file
+    assert file is not None
+    answer = '{\n\n"reasoning" : "The hat is red, the sky too.",\n"score" : [22, 17.5],\n}'
+    assert read_file_rating(answer, file) == 17.5
+    assert read_file_rating(answer.replace("22", "26"), file) is Unrated.BEYOND_SCALE
+    config_of(folder, [judge_of(judge_file=str(path.with_suffix(".md")))])
+    engine = ScriptedJudge(lambda _: answer).use()
+    rate(folder)
+    assert {row["rating"] for row in rows_of(folder)} == {17.5}
+    assert all(texts_of(request)[-1].count("draw ") == 1 for request in engine.asked)

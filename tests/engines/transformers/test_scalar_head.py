@@ -91,7 +91,7 @@ def test_another_number_of_outputs_is_refused_before_any_answer(
 def test_model_without_a_trained_head_is_refused(
     scorers: dict[int, Path], questions: list[Request], tmp_path: Path
 ) -> None:
-    """transformers would draw its weights at random, and only warn."""
+    """Transformers would draw its weights at random, and only warn."""
     import shutil
 
     from safetensors.torch import load_file, save_file
