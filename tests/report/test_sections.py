@@ -199,6 +199,8 @@ def test_the_widest_samples_come_first(tmp_path: Path) -> None:
     two = [*ratings_of({"a": [9, 7], "b": [2]}), *ratings_of({"a": [0.5], "b": [None]}, "orin")]
     assert sections.spread(two) == (7 + 0) / 2
     assert sections.spread([replace(one, rubric="text_rendering") for one in two]) == 0.0
+    scalars = [replace(one, judge="nova", value=1e6, is_scalar=True) for one in two]
+    assert sections.spread([*two, *scalars]) == (7 + 0) / 2  # which no mean takes in
 
 
 def test_an_output_without_an_image_is_a_card(tmp_path: Path) -> None:
