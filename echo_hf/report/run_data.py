@@ -32,13 +32,8 @@ from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import read_audits
 from echo_hf.judging.complaints import MissingThreads, group_complaints, read_complaints
-from echo_hf.judging.results import (
-    FailedAudits,
-    FigureModel,
-    SavedIdentity,
-    SavedResults,
-    read_figures,
-)
+from echo_hf.judging.figures import FigureModel, read_figures
+from echo_hf.judging.results import FailedAudits, SavedIdentity, SavedResults
 from echo_hf.judging.ruler import SavedRuler, read_ruler
 from echo_hf.metrics.color_shift import CHANNELS, LEVELS, compute_histograms
 from echo_hf.metrics.image_features import map_in_order
