@@ -522,7 +522,7 @@ class BuildRun:
                 if len(result.quarantine)
             },
             searches={entry.source: entry.search for entry in self.config.posts if entry.search},
-            **self.config.release.model_dump(exclude_none=True),
+            **self.config.release.model_dump(exclude_none=True, exclude={"human"}),
         )
 
 

@@ -255,7 +255,8 @@ def collect_trust_lines(
             lines.append(_build_line("gap", None, sentence))
     lines += [_build_line(name, split, tested.summary) for name, split, tested in trained]
     for judge, facts in (worth or {}).items():
-        lines.append(_build_line("certificate", None, f"{judge}: {facts.summary}"))
+        if facts.reason is None:
+            lines.append(_build_line("certificate", None, f"{judge} {facts.summary}"))
     for judge, drift in drifts.items():
         reason = Unscored.NOTHING_IN_COMMON if drift["difference"] is None else None
         lines.append(_build_line("judge_drift", None, f"{judge} {describe_drift(drift)}", reason))

@@ -184,7 +184,7 @@ def test_a_board_names_a_judge_without_a_certificate(folder: Path, ranked_releas
     assert not results.uncertified
     assert results.certificates["mira"].set.name == "ranked"
     (line,) = (line for line in results.trust if line.measure == "certificate")
-    assert "mira: decides as people do on 100 %" in line.said
+    assert "mira decides as people do on 100 %" in line.said
 
 
 @pytest.mark.parametrize(
