@@ -115,7 +115,7 @@ class Uncertified(Reason):
 
 
 class CertificateFacts(BaseModel):
-    """What a release says of a judge: its accuracy on what people ranked, or why it is unknown."""
+    """The accuracy of a judge as a release has it, or why it is unknown."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

@@ -24,7 +24,7 @@ CERTIFICATES_FILE = "certificates.json"
 
 
 class JudgeIdentity(NamedTuple):
-    """What answered under the name of a judge; two with equal digests answer alike."""
+    """The model, provider and prompt behind a judge; two with equal digests answer alike."""
 
     digest: str | None
     model: str | None
@@ -34,7 +34,7 @@ class JudgeIdentity(NamedTuple):
 
 
 class CertifiedSet(FigureModel):
-    """What people ranked, on which judges are certified."""
+    """The ranks by people that a judge was certified on."""
 
     name: str
     digest: str  # of the ranks
@@ -52,12 +52,12 @@ class Repeats(FigureModel):
 
 
 class JudgeCertificate(FigureModel):
-    """What a judge is worth: its figures on a set that people ranked, and what answered there.
+    """The figures of a judge on a set that people ranked, and who answered there.
 
     Attributes:
         judge: Its name.
         day: The day on which it was measured.
-        set: What it was measured on.
+        set: The ranks that it was measured on.
         answered_by: Its model.
         identities: What answered, by way: `pointwise`, ratings, and `pairwise`, choices.
         accuracy: How far its verdicts are those of people, by way.
@@ -84,7 +84,7 @@ class JudgeCertificate(FigureModel):
 
     @property
     def facts(self) -> CertificateFacts:
-        """What a release says of it: its ratings, or its choices where it has no ratings."""
+        """Its figures as a release has them: of ratings, or of choices where it has no ratings."""
         own = self.accuracy.get("pointwise") or self.accuracy.get("pairwise")
         share = own.without_ties if own else None
         return CertificateFacts(

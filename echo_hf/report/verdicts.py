@@ -20,7 +20,7 @@ LIST_CHARACTERS = 300  # of a prompt, by which samples are searched before they 
 
 @dataclass(frozen=True)
 class SavedChoice:
-    """What a judge chose between two outputs, one of which was shown first."""
+    """A judge's choice between two outputs, one of which was shown first."""
 
     system_a: str
     system_b: str
