@@ -13,9 +13,8 @@ from echo_hf.judging.certificates import JudgeCertificate
 from echo_hf.judging.certify import Certification
 from echo_hf.judging.trust import WAY_NAMES
 from echo_hf.scores.judge_accuracy import PairAccuracy
-from echo_hf.scores.ranks import Mean
 
-MAX_NAME_CHARACTERS = 40
+MAX_NAME_CHARACTERS, NO_INTERVAL = 40, "-"
 
 
 def show_certificates(console: Console, done: Certification) -> None:
@@ -28,12 +27,12 @@ def show_certificates(console: Console, done: Certification) -> None:
         notes.extend(_describe_certificate(name, certificate))
     for certificate in [*done.certificates.values()][:1]:
         if certificate.people:
-            rows.append(("people, each with the others", *_format_accuracy(certificate.people)))
+            rows.append(("people, with each other", *_format_accuracy(certificate.people)))
         about = certificate.set
         people = "1 person" if about.raters == 1 else f"{about.raters:,} people"
         systems = len(about.systems)
         title = f"agreement with {people} on {about.samples:,} samples of {systems} systems"
-        heads = ("", "as people, ties left out", "with ties", "tau-b", "systems' order")
+        heads = ("decides as people do", "", "95 %", "with ties", "tau-b", "systems")
         show_table(
             console,
             f"{title}, {clean(about.name, MAX_NAME_CHARACTERS)}",
@@ -42,30 +41,16 @@ def show_certificates(console: Console, done: Certification) -> None:
     for note in notes:
         say(console, note)
     show_judging(console, done.judging)
-    if done.certificates:
-        say(console, f"wrote {done.path}")
-    elif done.judging.spent:
+    if done.judging.spent:
         say(console, "no certificate until all is answered: the same command goes on", "yellow")
 
 
 def _format_accuracy(figures: PairAccuracy) -> tuple[str, ...]:
-    shares = (describe_share(share) for share in (figures.without_ties, figures.with_ties))
-    coefficients = (
-        format_rounded(value, 2) + (f" ({ends[0]:.2f} to {ends[1]:.2f})" if ends else "")
-        for value, ends in (
-            (figures.tau.value, figures.tau.interval),
-            (figures.order.spearman, figures.order.interval),
-        )
-    )
-    return (*shares, *coefficients)
-
-
-def describe_share(share: Mean) -> str:
-    """Describe a share with its interval, in percent."""
-    low, high = share.interval or (None, None)
-    return percent(share.value) + (
-        f" ({percent(low)} to {percent(high)})" if share.interval else ""
-    )
+    shares = percent(figures.without_ties.value), percent(figures.with_ties.value)
+    ends = figures.without_ties.interval
+    interval = " to ".join(map(percent, ends)) if ends else NO_INTERVAL
+    coefficients = (figures.tau.value, figures.order.spearman)
+    return shares[0], interval, shares[1], *(format_rounded(value, 2) for value in coefficients)
 
 
 def _describe_certificate(name: str, certificate: JudgeCertificate) -> Iterator[str]:

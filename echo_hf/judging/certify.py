@@ -116,6 +116,8 @@ def certify_judges(
             for certificate in _build_certificates(opened, chosen, results, earlier):
                 certificates[certificate.judge] = certificate
     path = root / CERTIFICATES_FILE
+    if not limits.get("dry_run"):
+        result = replace(result, path=path)
     if certificates:
         merged = CertificateFile(judges=dict(sorted({**earlier, **certificates}.items())))
         write_json(path, merged.model_dump(mode="json"))

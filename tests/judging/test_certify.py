@@ -287,7 +287,7 @@ def test_the_command_shows_judges_beside_people(folder: Path, ranked_release: Pa
     prefer_bright(folder)
     page = called(folder, "audit", "--certify", ranked_release).output
     assert "agreement with 2 people on 30 samples of 2 systems, ranked" in page
-    assert "people, each with the others" in page
+    assert "people, with each other" in page
 
 
 def test_options_of_the_other_audit_are_refused(folder: Path, ranked_release: Path) -> None:
