@@ -68,9 +68,7 @@ class PoolingOptions(ServerOptions):
     family: str | None = None
 
 
-@register(
-    KIND, "a reward model that vllm serve answers with numbers", extra=EXTRA, packages=PACKAGES
-)
+@register(KIND, "a reward model behind vllm serve", extra=EXTRA, packages=PACKAGES)
 class PoolingEngine(ServerEngine):
     kind = KIND
     gives_scalars = True

@@ -29,7 +29,7 @@ class ScalarHeadOptions(CheckpointOptions):
 
 @register(
     KIND,
-    "a reward model with a sequence-classification head, without a server",
+    "a reward model with a head for numbers, in process",
     extra="transformers",
     packages=("torch", "transformers", "accelerate"),
 )

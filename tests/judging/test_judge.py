@@ -13,7 +13,7 @@ import pytest
 
 from echo_hf.config.evaluation import read_judge, shipped_judges
 from echo_hf.curate.provenance import remove_quotes
-from echo_hf.engines.base import Completion, Failed, Request, Text, Usage, register
+from echo_hf.engines.base import Completion, Failed, Request, Text, Usage, make_engine, register
 from echo_hf.errors import ConfigError, EngineError, JudgeError, MissingExtraError, RunError
 from echo_hf.judging.gate import JUDGE_DIGEST_PATTERN
 from echo_hf.judging.judge import judge
@@ -467,7 +467,7 @@ ROWS = {row[0]: row[1:] for row in reversed(cells(GUIDE))}  # the first of a nam
 
 
 def test_the_config_is_one(tmp_path: Path) -> None:
-    example, shared_out = blocks(GUIDE, "yaml")
+    example, scalars, shared_out = blocks(GUIDE, "yaml")
     (tmp_path / "my_config.yaml").write_text(example.text, "utf-8")
     config = load_evaluation(tmp_path / "my_config.yaml")
     assert [one.name for one in config.judges] == ["qwen2_5_vl_32b", "gpt_4o_2024_11_20", "strict"]
@@ -475,6 +475,10 @@ def test_the_config_is_one(tmp_path: Path) -> None:
     (tmp_path / "part.yaml").write_text(f"name: x\nbenchmark: lab/echo@v1\n{shared_out.text}")
     shares = {one.name: one.share for one in load_evaluation(tmp_path / "part.yaml").judges}
     assert shares == {"gpt_6_luna": 1.0, "gpt_4o": 0.2}
+    (tmp_path / "reward.md").write_text("---\nform: scalar\n---\n{prompt}{inputs}{output}\n")
+    (tmp_path / "reward.yaml").write_text(f"name: x\nbenchmark: lab/echo@v1\n{scalars.text}")
+    (reward,) = load_evaluation(tmp_path / "reward.yaml").judges
+    assert make_engine(reward.engine.kind, **reward.engine.options).signature()["route"]
 
 
 def test_every_judge_that_comes_along_is_there() -> None:
@@ -489,8 +493,7 @@ def test_every_judge_that_comes_along_is_there() -> None:
 def test_every_outcome_is_there() -> None:
     never = {Failed.NEEDS_MODEL, Failed.NOT_ANSWERED}
     every = {str(one) for one in (Outcome.OK, *Unrated, *Failed) if one not in never}
-    of_scalars = {str(Unrated.NOT_FINITE)}  # see test_scalars.py
-    assert every - of_scalars <= {name for first in ROWS for name in first.split(", ")}
+    assert every <= {name for first in ROWS for name in first.split(", ")}
 
 
 def test_the_published_protocol_takes_any_scale_of_a_structured_answer(folder: Path) -> None:
