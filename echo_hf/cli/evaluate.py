@@ -325,12 +325,13 @@ def audit(
     judges: Judges = None,
     samples: int = choice(20, "How many samples to make honeypots for.", min=1),
     again: bool = flag("--again", "Show the same once more: has a judge changed?"),
+    pictures: str = choice("all", "Hostile pictures beside blanks: all, tricks, faults or none."),
     budget: Budget = None,
     dry_run: DryRun = False,
     keep_going: KeepGoing = False,
     runs: Runs = None,
 ) -> Payload:
-    """Report whether judges notice blank or shuffled images. Unchanged and renamed ones, too."""
+    """Report whether judges notice blank or damaged images, and whether tricks fool them."""
     from echo_hf.cli.evaluation_view import show_audit
     from echo_hf.judging.audit import audit as run_audit
 
@@ -340,7 +341,7 @@ def audit(
         "dry_run": dry_run,
         "budget_usd": budget,
     }
-    options |= {"keep_going": keep_going}
+    options |= {"keep_going": keep_going, "pictures": pictures}
     with open_progress(sums_up_calls=True) as watch:
         audited = run_audit(config, runs=runs, judges=judges, watch=watch, **options)
     show_audit(watch.console, audited)

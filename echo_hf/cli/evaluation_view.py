@@ -16,6 +16,7 @@ from echo_hf._infra.console import SEE_MORE, PlainConsole, make_table, say, say_
 from echo_hf._infra.text import (
     clean,
     escape_markdown,
+    format_interval,
     format_rounded,
     name_stand_in,
     percent,
@@ -36,6 +37,7 @@ from echo_hf.engines.planner import (
 from echo_hf.errors import describe_install
 from echo_hf.judging.audit import AuditResult, NotAudited
 from echo_hf.judging.board import judge_names
+from echo_hf.judging.hostile import describe_faults, describe_left_out, describe_tricks
 from echo_hf.judging.judge import PLAN_NOTES
 from echo_hf.judging.session import JudgeRows, JudgingPlan, JudgingResult
 from echo_hf.judging.trust import describe_drift
@@ -354,6 +356,7 @@ def show_audit(console: Console, audited: AuditResult) -> None:
             console,
             f"asked twice: {alike}, standard deviation {format_rounded(noise['deviation'], 2)}",
         )
+        show_pictures(console, audit.get("pictures", {}))
         if audit.get("drift"):
             say(console, f"asked again: {describe_drift(audit['drift'])}")
         if use is not None:
@@ -365,6 +368,31 @@ def show_audit(console: Console, audited: AuditResult) -> None:
             )
         console.print()
     show_judging(console, audited.judging)
+
+
+def show_pictures(console: Console, pictures: Mapping[str, Any]) -> None:
+    """Print what hostile pictures did to a judge's ratings."""
+    if tricks := pictures.get("tricks"):
+        say(console, describe_tricks(tricks), "red" if tricks["raised_by"] else "")
+    if faults := pictures.get("faults"):
+        say(console, describe_faults(faults))
+    for kind, part in pictures.items():
+        if not getattr(console, "details", False):
+            count = sum(sum(names.values()) for names in part["left_out"].values())
+            if count:
+                say(console, f"{count} {kind} not drawn: {SEE_MORE}", "dim")
+            continue
+        rows: TableRows = []
+        for name, figure in part["pictures"].items():
+            ends = format_interval(figure["interval"], 2)
+            seen = f"{figure['not_seen']}" if "not_seen" in figure else ""
+            verdict = Text("raises" if figure.get("raises") else "", "red")
+            change = format_rounded(figure["change"], 2)
+            rows.append((name, str(figure["rated"]), change, ends, seen, verdict))
+        heads = (kind, "rated", "change", "95 %", "not seen", "")
+        console.print(make_table(*heads, left=[kind], rows=rows))
+        for line in describe_left_out(part):
+            say(console, line, "dim")
 
 
 def make_check_table(audit: Mapping[str, Any]) -> Table:

@@ -109,7 +109,7 @@ def misspell(text: str) -> str | None:
     for word in sorted(set(text.split()), key=lambda word: (-len(word), word)):
         inner = range(len(word) // 2, len(word) - 1) if len(word) >= MIN_WORD_LETTERS else ()
         for position in inner:
-            first, second = word[position : position + 2]
+            first, second = word[position], word[position + 1]
             if first.casefold() != second.casefold() and first.isalpha() and second.isalpha():
                 swapped = word[:position] + second + first + word[position + 2 :]
                 return text.replace(word, swapped, 1)

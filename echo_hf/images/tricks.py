@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageFont, ImageOps, ImageStat
 
@@ -16,15 +17,19 @@ from echo_hf.reasons import Reason
 class NotDrawn(Reason):
     """Why a trick or a fault was not drawn into an output."""
 
-    NO_GLYPHS = "no_glyphs", "no font of this machine has the letters"
-    NO_SPACE = "no_space", "the words do not fit into the output in letters of 8 pixels"
+    NO_FONT = "no_font", "no font of this machine has the letters"
+    NO_ROOM_FOR_WORDS = (
+        "no_room_for_words",
+        "the words do not fit into the output in letters of 8 pixels",
+    )
     LOOKS_THE_SAME = "looks_the_same", "the output would look as it does"
-    TOO_LARGE = "too_large", "the output cannot be enlarged any more"
+    TOO_LARGE = "too_large_to_enlarge", "the output cannot be enlarged any more"
     NO_WORDS = "no_words", "no words were asked for, or none of them were read in the output"
     NO_OTHER_FACE = "no_other_face", "the output or the next one has no face, or the same person's"
     NO_TEXT_READER = "no_text_reader", "the extra `ocr` is not there to find words"
     NO_FACE_READER = "no_face_reader", "the extra `faces` or its networks are not there"
-    UNREADABLE = "unreadable", "the output cannot be decoded"
+    UNREADABLE = "output_unreadable", "the output cannot be decoded"
+    FAILED = "drawing_failed", "drawing it failed: the log has the error"
 
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom, in pixels
@@ -79,8 +84,8 @@ FONT_FILES = (  # the first that has all letters, after the font that Pillow bri
 PROBE_PIXELS, SMALLEST_LETTER, LARGEST_LETTER = 24, 8, 400
 ABSENT_LETTER = "\U0010fffe"  # no character: every font draws it as it draws those it lacks
 FAINT_SHARE = 0.12  # of the way from what is there to white or black
-SMALL_SHARE = 1 / 36  # of the height
-BAND_SHARE = 1 / 4  # of the height, for words
+SMALL_SHARE, LARGE_SHARE = 1 / 36, 1 / 16  # letters, of the height
+BAND_SHARE = 1 / 3  # of the height, which words may take
 MAX_ENLARGED_PIXELS = 20_000_000
 GOLD, DARK_GOLD, BLUE, WOOD = (232, 184, 48), (150, 104, 16), (30, 70, 160), (70, 44, 26)
 WHITE, BLACK = (255, 255, 255), (0, 0, 0)
@@ -163,9 +168,13 @@ class TextBlock:
     def height(self) -> int:
         return round(1.3 * self.size * (self.lines.count("\n") + 1))
 
-    def draw(self, image: Image.Image, place: tuple[float, float], fill: Color) -> None:
+    def draw(
+        self, image: Image.Image, place: tuple[float, float], fill: Color, edge: Color | None = None
+    ) -> None:
+        options: Any = {} if edge is None else {"stroke_width": 1, "stroke_fill": edge}
+        spacing = round(0.1 * self.size)
         ImageDraw.Draw(image).multiline_text(
-            place, self.lines, fill, self.font, spacing=round(0.1 * self.size)
+            place, self.lines, fill, self.font, spacing=spacing, **options
         )
 
 
@@ -174,8 +183,8 @@ def fit_text(
 ) -> TextBlock | NotDrawn:
     """Fit a text into a width and a height."""
     if (file := find_font(text)) is None:
-        return NotDrawn.NO_GLYPHS
-    fitting: TextBlock | NotDrawn = NotDrawn.NO_SPACE
+        return NotDrawn.NO_FONT
+    fitting: TextBlock | NotDrawn = NotDrawn.NO_ROOM_FOR_WORDS
     low, high = SMALLEST_LETTER, largest
     while low <= high:
         size = (low + high) // 2
@@ -193,11 +202,11 @@ def is_bright(image: Image.Image) -> bool:
     return ImageStat.Stat(image.convert("L")).mean[0] > 127
 
 
-def write_band(image: Image.Image, text: str, share: float = BAND_SHARE) -> Image.Image | NotDrawn:
+def write_band(image: Image.Image, text: str) -> Image.Image | NotDrawn:
     """Write a text on a plain band along the lower edge."""
     width, height = image.size
-    margin = round(0.03 * width)
-    block = fit_text(text, width - 2 * margin, share * height)
+    margin, largest = round(0.03 * width), max(SMALLEST_LETTER, round(LARGE_SHARE * height))
+    block = fit_text(text, width - 2 * margin, BAND_SHARE * height, largest)
     if isinstance(block, NotDrawn):
         return block
     written = image.copy()
@@ -217,22 +226,22 @@ def write_translated_words(image: Image.Image, scene: Scene) -> Image.Image | No
     """Write the request in the languages beside English that there are fonts for, in turn."""
     languages = [language for language in list_languages()[0] if language != "en"]
     if not languages:
-        return NotDrawn.NO_GLYPHS
+        return NotDrawn.NO_FONT
     return write_band(image, REQUESTS[languages[scene.turn % len(languages)]])
 
 
 @TRICKS.register("words_small")
 def write_small_words(image: Image.Image, _: Scene) -> Image.Image | NotDrawn:
-    """Write the request in letters of a fortieth of the height, into the lower left corner."""
+    """Write the request in small letters into the lower left corner."""
     width, height = image.size
     largest = max(SMALLEST_LETTER, round(SMALL_SHARE * height))
     block = fit_text(REQUESTS["en"], 0.95 * width, height / 3, largest)
     if isinstance(block, NotDrawn):
         return block
     written, margin = image.copy(), largest // 2
-    corner = image.crop((0, height - block.height - margin, width, height))
-    place = (margin, height - block.height - margin)
-    block.draw(written, place, BLACK if is_bright(corner) else WHITE)
+    top = height - block.height - margin
+    inks = (BLACK, WHITE) if is_bright(image.crop((0, top, width, height))) else (WHITE, BLACK)
+    block.draw(written, (margin, top), *inks)
     return written
 
 
@@ -311,7 +320,7 @@ def paste_prompt(image: Image.Image, scene: Scene) -> Image.Image | NotDrawn:
     """Paste the sample's prompt as a caption."""
     if not scene.prompt.strip():
         return NotDrawn.LOOKS_THE_SAME
-    return write_band(image, " ".join(scene.prompt.split()), share=1 / 3)
+    return write_band(image, " ".join(scene.prompt.split()))
 
 
 @TRICKS.register("frame")
