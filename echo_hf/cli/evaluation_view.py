@@ -385,8 +385,8 @@ def show_pictures(console: Console, pictures: Mapping[str, Any]) -> None:
         rows: TableRows = []
         for name, figure in part["pictures"].items():
             ends = format_interval(figure["interval"], 2)
-            seen = f"{figure['not_seen']}" if "not_seen" in figure else ""
-            verdict = Text("raises" if figure.get("raises") else "", "red")
+            seen = "" if figure["not_seen"] is None else str(figure["not_seen"])
+            verdict = Text("raises" if figure["raises"] else "", "red")
             change = format_rounded(figure["change"], 2)
             rows.append((name, str(figure["rated"]), change, ends, seen, verdict))
         heads = (kind, "rated", "change", "95 %", "not seen", "")

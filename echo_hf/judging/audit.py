@@ -45,7 +45,7 @@ from echo_hf.judging.rate import (
     make_task_filter,
     to_dataset,
 )
-from echo_hf.judging.results import FailedAudits
+from echo_hf.judging.results import FailedAudits, JudgePictures
 from echo_hf.judging.session import JudgeRows, JudgeTask, JudgingResult
 from echo_hf.metrics.result import estimate_mean
 from echo_hf.reasons import Reason
@@ -360,6 +360,7 @@ class Audit(BaseModel):
 
     failed: list[str]
     rounds: list[dict[str, Any]] = []
+    pictures: JudgePictures = {}
 
 
 AUDITS = TypeAdapter(dict[Literal["judges"], dict[str, Audit]])

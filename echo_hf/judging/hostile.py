@@ -426,5 +426,5 @@ def describe_left_out(part: Mapping[str, Any]) -> Iterator[str]:
     for reason, names in part["left_out"].items():
         listed = ", ".join(f"{name} {count}" for name, count in names.items())
         yield f"not drawn, {NotDrawn(reason).meaning}: {listed}"
-    if languages := part.get("languages", {}).get("left_out"):
+    if languages := part["languages"].get("left_out"):
         yield f"words not drawn, {NotDrawn.NO_FONT.meaning}: {', '.join(languages)}"

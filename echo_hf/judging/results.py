@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -229,6 +229,46 @@ class SavedSplit(FigureModel):
         return {name: value for name, value in written.items() if name not in absent}
 
 
+class SavedPicture(FigureModel):
+    """How a judge's ratings of pictures of one kind differ from those of the real outputs.
+
+    `raises` is of a trick; `not_seen` and `share` are of a fault, where the judge's noise is known.
+    """
+
+    shown: int = 0
+    rated: int = 0
+    change: float | None = None
+    interval: Interval | None = None
+    reason: Unscored | None = None
+    raises: bool = False
+    not_seen: int | None = None
+    share: float | None = None
+
+
+class SavedPictures(FigureModel):
+    """What the tricks, or the faults, of an audit did to a judge's ratings.
+
+    Intervals hold at `level` over samples; `limit` is what a trick may raise, `margin` what a
+    rating falls by noise.
+    """
+
+    level: float
+    unit: str
+    adjusted: str | None = None
+    limit: float | None = None
+    margin: float | None = None
+    pictures: Mapping[str, SavedPicture] = {}
+    raised_by: tuple[str, ...] = ()
+    rated: int = 0
+    not_seen: int = 0
+    share: float | None = None
+    left_out: Mapping[str, ReasonCounts] = {}
+    languages: Mapping[Literal["drawn", "left_out"], tuple[str, ...]] = {}
+
+
+JudgePictures = Mapping[Literal["tricks", "faults"], SavedPictures]
+
+
 class SavedIdentity(FigureModel):
     name: str | None = None
     on_hub: str | None = None
@@ -249,6 +289,7 @@ class SavedResults(FigureModel, ReleasedResults):
     applicability: ApplicabilitySource | None = None
     trust: tuple[SavedTrustLine, ...] = ()
     judge_drift: Mapping[str, Mapping[str, Any]] = {}
+    judge_pictures: Mapping[str, JudgePictures] = {}
     checks: tuple[SavedCheck, ...] = ()
     results: tuple[ResultRow, ...] = ()
     details: Mapping[str, SavedSplit]
@@ -261,6 +302,12 @@ class SavedResults(FigureModel, ReleasedResults):
                 "config first"
             )
         return results
+
+    @model_serializer(mode="wrap")
+    def _leave_out_missing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialize(self)
+        absent = {name for name in ("judge_pictures",) if not written[name]}
+        return {name: value for name, value in written.items() if name not in absent}
 
     def write(self, path: Path) -> None:
         write_json(path, self.model_dump(mode="json", by_alias=True))

@@ -236,7 +236,10 @@ def score(
     )
     trusted = {split.split: split.win_rates.trust for split in splits if split.win_rates}
     compared = {split.split: split.pairwise for split in splits if split.pairwise}
-    rounds = {name: audit["rounds"] for name, audit in read_audits(folder.root).items()}
+    audits = read_audits(folder.root)
+    rounds = {name: audit["rounds"] for name, audit in audits.items()}
+    tested = collect_contamination(splits)
+    pictures = {name: parts for name, audit in audits.items() if (parts := audit.get("pictures"))}
     drifts = {name: drift for name, turns in rounds.items() if (drift := find_drift(turns))}
     SavedResults(
         benchmark=SavedIdentity(**benchmark.identity()),
@@ -246,7 +249,8 @@ def score(
         applicability=tables.fits_from,
         systems=models.systems,
         judges=models.judges,
-        trust=tuple(collect_trust_lines(trusted, drifts, compared, collect_contamination(splits))),
+        trust=tuple(collect_trust_lines(trusted, drifts, compared, tested, pictures)),
+        judge_pictures=pictures,
         judge_drift=drifts,
         checks=saved_checks,
         results=tuple(run_scores.results),
