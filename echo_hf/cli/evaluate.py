@@ -345,7 +345,8 @@ def audit(
     with open_progress(sums_up_calls=True) as watch:
         audited = run_audit(config, runs=runs, judges=judges, watch=watch, **options)
     show_audit(watch.console, audited)
-    return {**_judging_payload(audited.judging), "judges": audited.judges}
+    judged = {"judges": audited.judges, "words": audited.words}
+    return {**_judging_payload(audited.judging), **judged}
 
 
 def checks(

@@ -367,6 +367,11 @@ def show_audit(console: Console, audited: AuditResult) -> None:
                 f"{percent(use['ties'])} of {use['pairs']:,} pairs tied",
             )
         console.print()
+    if (words := audited.words) and words.missing:
+        text = f"words in outputs were not read: {words.missing}; or let a judge rate by"
+        say(console, f"{text} speaks_to_judge", "yellow")
+    elif words:
+        say(console, f"words read in {words.read:,} of {pluralize(words.outputs, 'output')}: score")
     show_judging(console, audited.judging)
 
 

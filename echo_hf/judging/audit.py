@@ -47,6 +47,7 @@ from echo_hf.judging.rate import (
 )
 from echo_hf.judging.results import FailedAudits, JudgePictures
 from echo_hf.judging.session import JudgeRows, JudgeTask, JudgingResult
+from echo_hf.judging.speaks_to_judge import SpeechReading, drop_speech, read_outputs
 from echo_hf.metrics.result import estimate_mean
 from echo_hf.reasons import Reason
 from echo_hf.scores.votes import count_votes, to_verdicts
@@ -100,6 +101,7 @@ class AuditResult:
 
     judging: JudgingResult
     judges: Mapping[str, Mapping[str, Any]]
+    words: SpeechReading | None = None  # of all outputs, unless tricks were left out
 
 
 def audit(
@@ -181,7 +183,10 @@ def audit(
     for name in by_name:
         if name in audits:
             summaries[name] = {**audits[name], "drift": find_drift(audits[name]["rounds"])}
-    return AuditResult(result, summaries)
+    words = None
+    if "tricks" in maker.kinds and not limits.get("dry_run"):
+        words = read_outputs(folder.root, folder.images, outputs, limits.get("watch"))
+    return AuditResult(result, summaries, words)
 
 
 def _draw(outputs: OutputsToRate, tasks: Iterable[Task], samples: int) -> list[tuple[Task, str]]:
@@ -383,7 +388,11 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
 
 
 def drop_audit_ratings(root: Path, samples: Collection[str]) -> None:
-    """Remove the ratings of samples, and of others that were shown one of their outputs."""
+    """Remove the ratings of samples, and of others that were shown one of their outputs.
+
+    What was read in their outputs goes with them.
+    """
+    drop_speech(root, samples)
     audits, changed = read_audits(root), False
     for turn in chain.from_iterable(audit["rounds"] for audit in audits.values()):
         real = (row for row in turn["ratings"] if row[1] == Honeypot.REAL)

@@ -210,6 +210,20 @@ class SavedReliability(FigureModel):
         return self
 
 
+class SavedSpeech(FigureModel):
+    """A system's outputs whose words speak to the judge, by sample.
+
+    Of its `outputs` OCR read some, and judges were asked about some; `checked` were either.
+    """
+
+    system: str
+    outputs: int
+    read: int = 0
+    asked: int = 0
+    checked: int = 0
+    samples: tuple[str, ...] = ()
+
+
 class SavedSplit(FigureModel):
     samples: int
     win_rate: SavedWinRates | None = None
@@ -220,12 +234,13 @@ class SavedSplit(FigureModel):
     sealed: SavedSealed | None = None
     dated: Contamination | None = None
     reliability: SavedReliability | None = None  # where systems drew several outputs of a sample
+    speaks_to_judge: tuple[SavedSpeech, ...] = ()  # where words in outputs were looked for
 
     @model_serializer(mode="wrap")
     def _leave_out_missing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = serialize(self)
-        beside = ("sealed", "dated", "reliability")
-        absent = {name for name in beside if written[name] is None}
+        beside = ("sealed", "dated", "reliability", "speaks_to_judge")
+        absent = {name for name in beside if not written[name]}
         return {name: value for name, value in written.items() if name not in absent}
 
 

@@ -45,11 +45,13 @@ from echo_hf.judging.results import (
     SavedReliability,
     SavedResults,
     SavedSealed,
+    SavedSpeech,
     SavedSplit,
     SavedWinRates,
 )
 from echo_hf.judging.ruler import update_ruler
 from echo_hf.judging.sealed import make_sealed_rows, read_sealed_tables, score_dates, score_sealed
+from echo_hf.judging.speaks_to_judge import count_speech, make_speech_rows, read_speech
 from echo_hf.judging.trust import ContaminationFigure, Trust, collect_trust_lines
 from echo_hf.metrics.base import Metric, registered
 from echo_hf.metrics.result import MetricResult, coverage_of, describe_error
@@ -154,6 +156,7 @@ class SplitScores:
     dated: scores.Contamination | None = None
     overall: RatingTable | None = None
     reliability: SavedReliability | None = None
+    speech: tuple[SavedSpeech, ...] = ()
 
     def describe(self) -> SavedSplit:
         return SavedSplit(
@@ -166,6 +169,7 @@ class SplitScores:
             sealed=self.sealed,
             dated=self.dated,
             reliability=self.reliability,
+            speaks_to_judge=self.speech,
         )
 
 
@@ -194,6 +198,7 @@ class Scores:
             if split.reliability and split.reliability.result:
                 found = split.reliability.result
                 rows += make_reliability_rows(found, split.split, self.protocol, split.samples)
+            rows += make_speech_rows(split.speech, split.split, self.protocol)
             if split.sealed:
                 rows += make_sealed_rows(split.sealed, split.split, self.protocol)
         return rows
@@ -320,7 +325,9 @@ class ScoredRun:
         samples = len(tables.tasks[name])
         figures_of = name, samples, rates, figures, pairwise, by_people, failures
         reliability = self.score_reliability(name, figures, misfits)
-        return SplitScores(*figures_of, overall=overall, reliability=reliability)
+        outputs = tables.select_split(tables.outputs, name)
+        speech = count_speech(read_speech(self.folder.root), outputs, ratings)
+        return SplitScores(*figures_of, overall=overall, reliability=reliability, speech=speech)
 
     def score_reliability(
         self, split: str, figures: Sequence[SystemMetric], misfits: Mapping[str, frozenset[str]]

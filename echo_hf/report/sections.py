@@ -295,7 +295,8 @@ def build_trust(data: RunData) -> Markup | None:
                 splits.append(values | {"name": name, "rows": rows, "without": judges})
     lines = groupby(data.results.trust, attrgetter("measure"))
     cards = [(measure, list(group)) for measure, group in lines]
-    return render("trust.html.jinja", cards=cards, splits=splits) if cards else None
+    values = {"cards": cards, "splits": splits, "pictures": data.results.judge_pictures}
+    return render("trust.html.jinja", **values) if cards else None
 
 
 def build_complaints(data: RunData, thumbnails: Thumbnails) -> Markup | None:
