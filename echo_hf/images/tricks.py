@@ -52,7 +52,7 @@ class PlacedFace:
 
 @dataclass(frozen=True)
 class Scene:
-    """What tricks and faults may know of a sample beside its output, an image in RGB.
+    """A sample beside its output, as tricks and faults may know it.
 
     `turn` is its place among the samples that are shown; `words` were asked for and read.
     """

@@ -261,7 +261,7 @@ class SavedPicture(FigureModel):
 
 
 class SavedPictures(FigureModel):
-    """What the tricks, or the faults, of an audit did to a judge's ratings.
+    """Changes of a judge's ratings by the tricks, or the faults, of an audit.
 
     Intervals hold at `level` over samples; `limit` is what a trick may raise, `margin` what a
     rating falls by noise.

@@ -77,7 +77,7 @@ def _list_speech(text: str, kinds: PhrasesByKind) -> Iterator[str]:
 
 
 class ReadOutputs(FigureModel):
-    """What a reader read in outputs: by sample and digest a phrase, "" without one, or null.
+    """The phrases that a reader read in outputs, by sample and digest; "" without one.
 
     Null stands for an output that cannot be read.
     """

@@ -174,7 +174,9 @@ def test_what_pictures_did_to_a_judge_and_whose_words_speak_to_it(tmp_path: Path
     assert re.search(r"Seal 20 1.25 0.75 – 1.75 raises", words(page))
     assert re.search(r"Blur 20 \S2.00 .+ 25", words(page))
     board = sections.build_board(data)
-    assert "<u>bravo 7 20 of 24 a, b, c, d, e, and 2 more in results.json" in words(board)
+    assert re.search(
+        r"<u>bravo 7 20 of 24 a, b, c, d, e ?, and 2 more in results.json", words(board)
+    )
     assert not {"i", "u"} & {tag for tag, _ in Parsed(f"{page}{board}").tags}
 
 
