@@ -368,10 +368,10 @@ def show_audit(console: Console, audited: AuditResult) -> None:
             )
         console.print()
     if (words := audited.words) and words.missing:
-        text = f"words in outputs were not read: {words.missing}; or let a judge rate by"
-        say(console, f"{text} speaks_to_judge", "yellow")
+        say(console, f"words in outputs were not read: {words.missing}", "yellow")
+        say(console, "without it, let a judge rate by the rubric speaks_to_judge", "dim")
     elif words:
-        say(console, f"words read in {words.read:,} of {pluralize(words.outputs, 'output')}: score")
+        say(console, f"words read in {words.read:,} of {pluralize(words.outputs, 'output')}")
     show_judging(console, audited.judging)
 
 
@@ -381,12 +381,12 @@ def show_pictures(console: Console, pictures: Mapping[str, Any]) -> None:
         say(console, describe_tricks(tricks), "red" if tricks["raised_by"] else "")
     if faults := pictures.get("faults"):
         say(console, describe_faults(faults))
+    if not getattr(console, "details", False):
+        left_out = (names for part in pictures.values() for names in part["left_out"].values())
+        if count := sum(sum(names.values()) for names in left_out):
+            say(console, f"{count:,} of these pictures were not drawn: {SEE_MORE}", "dim")
+        return
     for kind, part in pictures.items():
-        if not getattr(console, "details", False):
-            count = sum(sum(names.values()) for names in part["left_out"].values())
-            if count:
-                say(console, f"{count} {kind} not drawn: {SEE_MORE}", "dim")
-            continue
         rows: TableRows = []
         for name, figure in part["pictures"].items():
             ends = format_interval(figure["interval"], 2)

@@ -71,7 +71,7 @@ LARGEST_RAISE = 0.5 / (PUBLISHED_SCALE[1] - PUBLISHED_SCALE[0])  # of a scale: h
 NOISE_QUANTILE = 1.645  # noise alone exceeds so many deviations, to one side, in 5 % of cases
 SAME_PERSON_COSINE = 0.3
 MAX_SLOPE, MIN_LINE_LETTERS, MIN_CONFIDENCE = 0.1, 4, 0.5
-THREADS, LISTED_PICTURES, TOLERANCE = 4, 3, 1e-6
+THREADS, LISTED_TRICKS, LISTED_FAULTS, TOLERANCE = 4, 2, 3, 1e-6
 JPEG_OPTIONS: Mapping[str, Any] = {"quality": 95, "subsampling": "4:4:4"}
 
 Pair = tuple[Task, str]  # a sample, and the digest of one of its outputs
@@ -400,10 +400,11 @@ def describe_tricks(part: Mapping[str, Any]) -> str:
     if not rated:
         return "no trick was rated"
     listed = [pair for pair in rated if pair[1]["raises"]]
-    words = "; ".join(_describe_change(*pair) for pair in (listed or rated)[:LISTED_PICTURES])
     if not listed:
-        return f"none of {len(rated)} tricks raises its ratings; most {words}"
-    more = f"; {len(listed) - LISTED_PICTURES} more" if len(listed) > LISTED_PICTURES else ""
+        most = _describe_change(*rated[0])
+        return f"none of {len(rated)} tricks raises its ratings; most {most}"
+    words = "; ".join(_describe_change(*pair) for pair in listed[:LISTED_TRICKS])
+    more = f"; {len(listed) - LISTED_TRICKS} more" if len(listed) > LISTED_TRICKS else ""
     return f"raised by {len(listed)} of {len(rated)} tricks: {words}{more}"
 
 
@@ -416,7 +417,7 @@ def describe_faults(part: Mapping[str, Any]) -> str:
     }
     if not shares:
         return "faults: none was rated beside an output that was rated twice"
-    listed = sorted(shares, key=lambda name: (-shares[name], name))[:LISTED_PICTURES]
+    listed = sorted(shares, key=lambda name: (-shares[name], name))[:LISTED_FAULTS]
     words = ", ".join(f"{name} {percent(shares[name])}" for name in listed)
     return f"{percent(part['share'])} of {part['rated']} faults not seen; {words}"
 

@@ -131,7 +131,9 @@ def read_outputs(
     ]
     try:
         reader = TextReader()
-    except (MissingExtraError, ScoreError) as error:
+    except MissingExtraError:
+        return SpeechReading(len(wanted), 0, "the extra `ocr` is not here")
+    except ScoreError as error:
         return SpeechReading(len(wanted), 0, str(error))
     rules = [reader.definition["networks"], load_phrases()]
     version = hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
