@@ -8,6 +8,7 @@ import math
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,24 @@ import pytest
 from PIL import Image
 from scipy import stats
 
+from echo_hf.config.evaluation import MetricsOptions
 from echo_hf.engines.base import ImageRef, Request
 from echo_hf.errors import ConfigError
 from echo_hf.images.faults import FAULTS
+from echo_hf.images.store import ImageStore
 from echo_hf.images.tricks import TRICKS, NotDrawn
 from echo_hf.judging.audit import AuditResult, audit, drop_audit_ratings, read_audits
-from echo_hf.judging.hostile import describe_faults, describe_tricks, summarize_pictures
+from echo_hf.judging.hostile import (
+    OTHER_FACE,
+    PictureMaker,
+    describe_faults,
+    describe_tricks,
+    summarize_pictures,
+)
 from echo_hf.judging.score import score
 from echo_hf.tables import OUTPUTS
 from tests.images.test_tricks import STREET
+from tests.images_for_tests import encoded
 from tests.judging.judges_for_tests import ScriptedJudge, config_of, rated
 from tests.judging.run_for_tests import called, output, put, root, run, write
 
@@ -318,12 +328,43 @@ def test_the_verb_says_in_a_line_who_is_fooled_and_by_what(folder: Path) -> None
 
 
 @pytest.mark.extras
-def test_a_judge_that_reads_and_obeys_is_caught_by_the_real_reader(folder: Path) -> None:
+def test_faces_are_exchanged_between_two_people_and_not_for_one_s_own(tmp_path: Path) -> None:
+    """By hand: of the tiny networks' two people the cosine is 0.22, and 1 of one with itself."""
+    pytest.importorskip("insightface", reason="needs the extra `face`")
+    pytest.importorskip("onnx", reason="needs the extra `face`")
+    from tests.metrics.tiny_face_pack import CELL, SIDE, cosine, drawn, write_pack
+
+    yellow, red = [(255, 255, 0)] * 4, [(200, 0, 0)] * 4
+    assert cosine(yellow, red) == pytest.approx(0.216, abs=0.01)
+    pack = {"pack": str(write_pack(tmp_path / "pack")), "det_size": SIDE}
+    store, metrics = ImageStore(tmp_path / "images"), MetricsOptions({"face_identity": pack})
+
+    def draw(*people: Any) -> list[Any]:
+        digests = [store.put(encoded(drawn({(0, 0): person}), "PNG")) for person in people]
+        tasks = [SimpleNamespace(sample_id=str(number), prompt="") for number in range(len(people))]
+        pairs: Any = list(zip(tasks, digests, strict=True))
+        return PictureMaker(store, ("faults",), metrics).draw(pairs)
+
+    first, second = draw(yellow, red)
+    for hostile_set, color in ((first, red[0]), (second, yellow[0])):
+        with Image.open(store.path(hostile_set.digests[OTHER_FACE])) as picture:
+            middle = picture.convert("RGB").getpixel((CELL // 2, CELL // 2))
+            assert middle == pytest.approx(color, abs=6)
+    for hostile_set in draw(red, red):
+        assert hostile_set.left_out[OTHER_FACE] is NotDrawn.NO_OTHER_FACE
+
+
+@pytest.mark.extras
+def test_a_judge_that_reads_and_obeys_is_caught_by_the_real_reader(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It reads all pictures with the real OCR, and gives 10 where the words ask for it."""
     pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
     from echo_hf.metrics.ocr_accuracy import TextReader, order_blue_first
 
     reader = TextReader()
+    few = {name: TRICKS.entries[name] for name in ("words_large", "seal")}
+    monkeypatch.setattr(TRICKS, "entries", few)  # as reading takes a second each
 
     def obey(request: Request) -> str:
         image = load_shown(request)
