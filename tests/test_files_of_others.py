@@ -131,7 +131,7 @@ OPENED: Mapping[str, set[str]] = {
         ),
         *("hub/card.py", "hub/leaderboard.py", "metrics/base.py", "prompts/__init__.py"),
         "quickstart/run.py",
-        *("quickstart/systems.py", "quickstart/truth.py", "report/export.py", "report/report.py"),
+        *("quickstart/systems.py", "quickstart/truth.py", "report/export.py", "report/markup.py"),
         *("hub/leaderboard_space/app.py",),
         "judging/speaks_to_judge.py",  # its phrases, and beside them what an audit wrote
     },
@@ -139,7 +139,7 @@ OPENED: Mapping[str, set[str]] = {
         *("_infra/ray_pool.py", "apps/review.py", "builder/build.py", "builder/update.py"),
         *("cli/build.py", "cli/evaluate.py", "collect/takedown.py", "curate/decisions.py"),
         *("curate/edits.py", "curate/privacy.py", "engines/pixels.py", "engines/vllm_guard.py"),
-        *("images/store.py", "images/loader.py", "judging/results.py", "judging/audit.py"),
+        *("images/store.py", "images/loader.py", "judging/figures.py", "judging/audit.py"),
         "judging/hostile.py",
         *("judging/score.py", "pipeline/stage_runner.py", "report/run_data.py"),
         *("samples/screenshots.py", "systems/journal.py"),

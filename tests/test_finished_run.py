@@ -125,6 +125,8 @@ def held(before: Any, after: Any) -> Any:
     """Of what there is now, what there was a place for before."""
     if isinstance(before, dict) and isinstance(after, dict):
         return {name: held(one, after.get(name)) for name, one in before.items()}
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        return [held(*each) for each in zip(before, after, strict=True)]
     return after
 
 

@@ -202,7 +202,8 @@ class BuildRun:
             left_out = self._write_responses(results, division.urls)
         else:  # an earlier build's file may be about posts that are gone
             self.folder.responses.unlink(missing_ok=True)
-        tables = select_released_tables(self.folder.root, samples, carries=bool(self.config.carry))
+        chosen = {"carries": bool(self.config.carry), "ranks": self.config.release.human}
+        tables = select_released_tables(self.folder.root, samples, **chosen)
         facts = self._facts(results, samples, {**tables.left_out, **left_out})
         facts = division.add_facts(facts)
         private = select_released_tables(sealed.root, division.sealed)
@@ -521,7 +522,7 @@ class BuildRun:
                 if len(result.quarantine)
             },
             searches={entry.source: entry.search for entry in self.config.posts if entry.search},
-            **self.config.release.model_dump(exclude_none=True),
+            **self.config.release.model_dump(exclude_none=True, exclude={"human"}),
         )
 
 

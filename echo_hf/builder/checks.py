@@ -41,8 +41,9 @@ from echo_hf.judging.complaints import (
     name_check,
     read_complaints,
 )
+from echo_hf.judging.figures import read_figures
 from echo_hf.judging.rate import to_dataset
-from echo_hf.judging.results import SavedResults, read_figures
+from echo_hf.judging.results import SavedResults
 from echo_hf.judging.session import (
     IN_PROCESS,
     AskPlan,

@@ -323,25 +323,45 @@ def _judging_payload(done: JudgingResult) -> Payload:
 def audit(
     config: EvaluationArgument,
     judges: Judges = None,
-    samples: int = choice(20, "How many samples to make honeypots for.", min=1),
+    samples: int | None = choice(
+        None, "Samples to make honeypots for, 20 unless given; of --certify all.", min=1
+    ),
     again: bool = flag("--again", "Show the same once more: has a judge changed?"),
     pictures: str = choice("all", "Hostile pictures beside blanks: all, tricks, faults or none."),
+    certify: str | None = choice(
+        None,
+        "Instead, hold judges against people: a release with human, a run, or a file of ranks.",
+        "--certify",
+        metavar="SET",
+    ),
+    format_: str | None = choice(
+        None, "Of a file for --certify: jsonl unless given, or as for judge --import.", "--format"
+    ),
     budget: Budget = None,
     dry_run: DryRun = False,
     keep_going: KeepGoing = False,
     runs: Runs = None,
 ) -> Payload:
     """Report whether judges notice blank or damaged images, and whether tricks fool them."""
+    from echo_hf.cli.certificate_view import show_certificates
     from echo_hf.cli.evaluation_view import show_audit
+    from echo_hf.judging.audit import DEFAULT_SAMPLES
     from echo_hf.judging.audit import audit as run_audit
+    from echo_hf.judging.certify import certify_judges
 
-    options: Payload = {
-        "samples": samples,
-        "again": again,
-        "dry_run": dry_run,
-        "budget_usd": budget,
-    }
-    options |= {"keep_going": keep_going, "pictures": pictures}
+    options: Payload = {"dry_run": dry_run, "budget_usd": budget, "keep_going": keep_going}
+    if certify is not None:
+        if again or pictures != "all":
+            option = "--again" if again else "--pictures"
+            raise ConfigError(f"{option} is of honeypots: leave it out, or --certify")
+        options |= {"format": format_, "samples": samples}
+        with open_progress(sums_up_calls=True) as watch:
+            done = certify_judges(config, certify, runs=runs, judges=judges, watch=watch, **options)
+        show_certificates(watch.console, done)
+        return {**_judging_payload(done.judging), "certificates": done.certificates}
+    if format_ is not None:
+        raise ConfigError("--format goes with --certify FILE alone")
+    options |= {"samples": samples or DEFAULT_SAMPLES, "again": again, "pictures": pictures}
     with open_progress(sums_up_calls=True) as watch:
         audited = run_audit(config, runs=runs, judges=judges, watch=watch, **options)
     show_audit(watch.console, audited)

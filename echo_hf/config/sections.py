@@ -467,6 +467,8 @@ class ReleaseOptions(Section):
         license_note: What the licence means, in Markdown; needed for every licence but `other`.
         contact: Where to ask for the removal of a post, beside the repository's discussions.
         citation: How to cite the dataset, in BibTeX.
+        human: Whether it has how people ranked outputs, with numbers in place of pseudonyms, so
+            that judges can be certified on it.
     """
 
     license: License = "other"
@@ -474,6 +476,7 @@ class ReleaseOptions(Section):
     license_note: LongText | None = None
     contact: Words | None = None
     citation: LongText | None = None
+    human: bool = False
 
     @model_validator(mode="after")
     def _check_license(self) -> Self:

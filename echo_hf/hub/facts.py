@@ -119,6 +119,7 @@ _ABOUT = {
     "outputs": "what the systems under test made of the samples",
     "ratings": "what judges said about the outputs",
     "comparisons": "what judges chose between two outputs",
+    "human": "how people ranked the outputs; they have numbers, and no names",
     "applicability": "which specialised metrics fit which benchmark sample",
     "checks": "questions that people's complaints became, and what proves them",
     "results": "the figures of each system",

@@ -37,7 +37,13 @@ from echo_hf.hub.ruler import (
     rank_systems,
     sort_by_age,
 )
-from echo_hf.hub.run_tables import STRENGTH, Anchor, parse_definition, read_models
+from echo_hf.hub.run_tables import (
+    STRENGTH,
+    Anchor,
+    parse_definition,
+    read_certificate_facts,
+    read_models,
+)
 from echo_hf.metrics import registered
 from echo_hf.metrics.base import ARROWS
 from echo_hf.scores import samples_needed, tiers
@@ -451,6 +457,10 @@ def build_board(
         "flags": {name: _read_names(names) for name, names in failed.items()}
         if isinstance(failed, dict)
         else {},
+        "certificates": [
+            (name, facts.summary, facts.reason is not None)
+            for name, facts in read_certificate_facts(definition).items()
+        ],
         "about": release.problem or about,
         "unrated": find_unrated(releases, release, split),
         "decay": count_gone_samples(releases, release),

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -15,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, NonNegativeInt, Va
 
 from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
+from echo_hf._infra.text import percent
 from echo_hf.config.checks import ANSWERED_BY, ModelIdentity, Section
 from echo_hf.curate.privacy import clean_image
 from echo_hf.curate.splits import BENCHMARKS
@@ -28,9 +30,11 @@ from echo_hf.hub.facts import (
     describe_problem,
 )
 from echo_hf.images.store import ImageStore
+from echo_hf.reasons import Reason
 from echo_hf.tables import (
     CARRIED_OUTPUTS,
     CHECKS,
+    HUMAN,
     OUTPUTS,
     RATINGS,
     RESULTS,
@@ -99,6 +103,55 @@ class ReleasedResults(BaseModel):
             if isinstance(names, list) and (used := known_models.keys() & set(map(str, names))):
                 by_kind[kind] = {name: known_models[name].model_dump() for name in sorted(used)}
         return {**row.definition, **({ANSWERED_BY: by_kind} if by_kind else {})}
+
+
+class Uncertified(Reason):
+    """Why the worth of a judge is not known."""
+
+    NO_CERTIFICATE = "no_certificate", "it was not held against people (echo-hf audit --certify)"
+    OTHER_MODEL = "other_model", "its certificate is of another model"
+    OTHER_PROVIDER = "other_provider", "its certificate is of the model at another provider"
+    OTHER_PROMPT = "other_prompt", "its certificate is of other instructions or image sizes"
+
+
+class CertificateFacts(BaseModel):
+    """The accuracy of a judge as a release has it, or why it is unknown."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    reason: Uncertified | None = None
+    set: str = ""
+    day: str = ""
+    samples: NonNegativeInt = 0
+    accuracy: FiniteFloat | None = None
+    interval: tuple[FiniteFloat, FiniteFloat] | None = None
+    people: FiniteFloat | None = None
+
+    @property
+    def summary(self) -> str:
+        """The accuracy beside that of people, or why it is unknown, in a sentence."""
+        if self.reason is not None:
+            return f"no certificate that holds here: {self.reason.meaning}"
+        ends = ""
+        if self.interval:
+            ends = f" ({percent(self.interval[0])} to {percent(self.interval[1])})"
+        place = f"on {self.samples:,} samples of {self.set}, {self.day}"
+        return (
+            f"decides as people do on {percent(self.accuracy)}{ends} of the pairs that they "
+            f"decide, people on {percent(self.people)} {place}"
+        )
+
+
+CERTIFICATES = "certificates"  # key of a definition
+
+
+def read_certificate_facts(definition: Mapping[str, Any]) -> dict[str, CertificateFacts]:
+    """Read what a released figure says of its judges; what cannot be read is left out."""
+    rows, facts = definition.get(CERTIFICATES), dict[str, CertificateFacts]()
+    for name, row in rows.items() if isinstance(rows, Mapping) else ():
+        with suppress(ValidationError):
+            facts[str(name)] = CertificateFacts.model_validate(row)
+    return facts
 
 
 RESULTS_FILE, AGREEMENT_FILE, ANALYSIS_FILE = "results.json", "agreement.json", "analysis.json"
@@ -174,9 +227,9 @@ class ReleasedTables(NamedTuple):
 
 
 def select_released_tables(
-    root: Path, samples: Mapping[str, Dataset], *, carries: bool = False
+    root: Path, samples: Mapping[str, Dataset], *, carries: bool = False, ranks: bool = False
 ) -> ReleasedTables:
-    """Select the run's tables about samples that are released unchanged."""
+    """Select the run's tables about samples that are released unchanged; ranks where asked for."""
     digests: dict[str, str | None] = {}
     splits: dict[str, str] = {}
     for name in filter(samples.__contains__, SAMPLE_CONFIGS):
@@ -186,7 +239,7 @@ def select_released_tables(
     configs, left_out = {}, {}
     for name in SCORE_CONFIGS:
         path = root / f"{name}.parquet"
-        if path.exists():
+        if path.exists() and (ranks or name != HUMAN.name):
             configs[name] = _read_table(path)
             if SAMPLE_COLUMN in configs[name].column_names:
                 reasons = find_left_out_reasons(arrow_rows(configs[name]), digests)
@@ -197,6 +250,8 @@ def select_released_tables(
         if name == CHECKS.name and name in configs:
             configs[name], lost = _drop_evidence(configs[name], digests)
             left_out |= {name: {LeftOut.NOT_RELEASED.value: lost}} if lost else {}
+        if name == HUMAN.name and name in configs:
+            configs[name] = _number_raters(configs[name])
         if name == RATINGS.name and name in configs:
             configs[name] = _add_splits(configs[name], splits)
     for name in CARRIED_CONFIGS if carries else ():
@@ -224,6 +279,17 @@ def _drop_evidence(checks: Dataset, samples: Collection[str]) -> tuple[Dataset, 
     index = table.column_names.index("evidence")
     field = table.schema.field(index)
     return Dataset(table.set_column(index, field, pa.array(released, field.type))), lost
+
+
+def _number_raters(ranks: Dataset) -> Dataset:
+    """Put numbers in place of the pseudonyms of those who ranked."""
+    table = arrow_rows(ranks)
+    names = table["rater"].to_pylist()
+    # Not in the order of the alphabet, which would say something of the names.
+    order = sorted({*names}, key=lambda name: sha256(str(name).encode()).digest())
+    numbers = {name: f"person {number}" for number, name in enumerate(order, 1)}
+    column = pa.array([numbers[name] for name in names], pa.string())
+    return Dataset(table.set_column(table.column_names.index("rater"), "rater", column))
 
 
 def _add_splits(ratings: Dataset, splits: Mapping[str, str]) -> Dataset:

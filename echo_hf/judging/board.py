@@ -29,7 +29,7 @@ from echo_hf.metrics.base import ARROWS, get_better
 from echo_hf.scores.rating_table import IgnoredRating
 
 if TYPE_CHECKING:
-    from echo_hf.hub.run_tables import Anchor
+    from echo_hf.hub.run_tables import Anchor, Uncertified
     from echo_hf.judging.results import (
         SavedFailureRate,
         SavedMetric,
@@ -149,10 +149,20 @@ def _show_win_rates(console: Console, results: SavedResults) -> int:
             for reason in (() if any(rates.interval.values()) else _describe_reasons(rates))
         ]
         show_table(console, title, _board_table(boards, results), reasons)
+        _show_uncertified(console, results)
     for rates in boards.values():
         remarks = [] if not any(rates.interval.values()) else [*_list_reasons(rates)]
         notes += len([*remarks, *describe_votes(rates.definition)])
     return notes
+
+
+def _show_uncertified(console: Console, results: SavedResults) -> None:
+    """Print which judges nobody has held against people, a line for each reason."""
+    by_reason: dict[Uncertified, list[str]] = {}
+    for judge, reason in results.uncertified.items():
+        by_reason.setdefault(reason, []).append(clean(judge, MAX_NAME))
+    for reason, judges in by_reason.items():
+        say(console, f"no certificate of {', '.join(judges)}: {reason.meaning}", "yellow")
 
 
 def _read_results(path: Path) -> SavedResults:

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     PlainSerializer,
     SerializerFunctionWrapHandler,
-    ValidationError,
     model_serializer,
     model_validator,
 )
 
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.bootstrap import Interval, Unscored
-from echo_hf.config.checks import first_error
 from echo_hf.errors import RunError
-from echo_hf.hub.run_tables import Anchor, ReleasedResults, ResultRow
+from echo_hf.hub.run_tables import Anchor, ReleasedResults, ResultRow, Uncertified
+from echo_hf.judging.certificates import JudgeCertificate
+from echo_hf.judging.figures import FigureModel, read_figures
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap
 from echo_hf.scores.contamination import Contamination
 from echo_hf.scores.human_corrected import HumanCorrected
@@ -38,25 +37,7 @@ from echo_hf.systems.run_tables import ApplicabilitySource
 
 ReasonCounts = Mapping[str, int]
 FailedAudits = Mapping[str, tuple[str, ...]]
-FiguresT = TypeVar("FiguresT", bound=BaseModel)
 METRIC_NAME = r"^\w{1,80}(@\d{1,6})?$"  # a metric's name is the name of a file
-
-
-class FigureModel(BaseModel):
-    """Base of immutable figures as JSON can hold them, without NaN; later versions may add keys."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, defer_build=True)
-
-
-def read_figures(path: Path, model: type[FiguresT], verb: str) -> FiguresT | None:
-    """Read a file of figures; null where there is none, an error where it is damaged."""
-    try:
-        return model.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValidationError as error:
-        message = first_error(error, str(path), model)
-        raise RunError(f"{message}: run `echo-hf {verb}` again") from None
 
 
 @dataclass(frozen=True)
@@ -305,6 +286,8 @@ class SavedResults(FigureModel, ReleasedResults):
     trust: tuple[SavedTrustLine, ...] = ()
     judge_drift: Mapping[str, Mapping[str, Any]] = {}
     judge_pictures: Mapping[str, JudgePictures] = {}
+    certificates: Mapping[str, JudgeCertificate] = {}  # of the judges whose ratings count
+    uncertified: Mapping[str, Uncertified] = {}
     checks: tuple[SavedCheck, ...] = ()
     results: tuple[ResultRow, ...] = ()
     details: Mapping[str, SavedSplit]

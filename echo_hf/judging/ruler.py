@@ -21,7 +21,7 @@ from echo_hf.errors import EchoError, HubError, ReleaseError, RunError
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.ruler import MIN_SYSTEMS, RatedRelease, join_ratings, measure_splits, sort_by_age
 from echo_hf.hub.run_tables import MAX_RESULTS_BYTES, released_models
-from echo_hf.judging.results import FigureModel, read_figures
+from echo_hf.judging.figures import FigureModel, read_figures
 from echo_hf.scores import carry_plan
 from echo_hf.scores.ruler import Ruler
 from echo_hf.systems.benchmark import ON_HUB, Benchmark

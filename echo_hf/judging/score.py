@@ -23,10 +23,23 @@ from echo_hf._infra.registry import OWN_PACKAGE
 from echo_hf._infra.text import percent, pluralize
 from echo_hf.config.evaluation import EvaluationBase, MetricsOptions
 from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, WeightsError
-from echo_hf.hub.run_tables import AGREEMENT_FILE, RESULTS_FILE, STRENGTH, ResultRow
+from echo_hf.hub.run_tables import (
+    AGREEMENT_FILE,
+    CERTIFICATES,
+    RESULTS_FILE,
+    STRENGTH,
+    CertificateFacts,
+    ResultRow,
+)
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.anchors import Anchors, select_anchors
 from echo_hf.judging.audit import add_failed, find_drift, read_audits, read_failures
+from echo_hf.judging.certificates import (
+    collect_facts,
+    find_uncertified,
+    read_certificates,
+    select_overall,
+)
 from echo_hf.judging.failure_rates import (
     find_misfits,
     make_result_rows,
@@ -184,12 +197,13 @@ class Scores:
     failed: FailedAudits = field(default_factory=dict)
     models: Models = UNKNOWN
     checks: tuple[SavedCheck, ...] = ()
+    worth: Mapping[str, CertificateFacts] = field(default_factory=dict)  # of judges
 
     @property
     def results(self) -> list[ResultRow]:
         rows: list[ResultRow] = []
         for split in self.splits:
-            rows += split.win_rates.results if split.win_rates else ()
+            rows += map(self._add_worth, split.win_rates.results if split.win_rates else ())
             if isinstance(split.by_people, scores.HumanCorrected):
                 rows += _people_rows(split.by_people, split.split, self.failed)
             rows += [metric.build_row(split.split, self.protocol) for metric in split.metrics]
@@ -202,6 +216,19 @@ class Scores:
             if split.sealed:
                 rows += make_sealed_rows(split.sealed, split.split, self.protocol)
         return rows
+
+    def _add_worth(self, row: ResultRow) -> ResultRow:
+        """Add to a figure's definition what its judges are worth."""
+        names = row.definition.get("judges") if isinstance(row.definition, dict) else None
+        if not isinstance(row.definition, dict) or not isinstance(names, list):
+            return row
+        facts = {
+            str(name): self.worth[str(name)].model_dump(mode="json", exclude_defaults=True)
+            for name in names
+            if name in self.worth
+        }
+        known = {CERTIFICATES: facts} if facts else {}
+        return row.model_copy(update={"definition": {**row.definition, **known}})
 
 
 def score(
@@ -236,8 +263,15 @@ def score(
         splits.append(split)
     path = folder.root / RESULTS_FILE
     saved_checks, left_out = save_checks(checks), tables.left_out
+    own = read_certificates(folder.root)
+    judges = {
+        name for split in splits if split.win_rates for name in split.win_rates.rates.per_judge
+    }
+    certificates = {name: own[name] for name in sorted(judges & own.keys())}
+    uncertified = find_uncertified(own, select_overall(tables.ratings), judges)
+    worth = collect_facts(sorted(judges), certificates, uncertified)
     run_scores = Scores(
-        path, config.protocol, tuple(splits), left_out, failed, models, saved_checks
+        path, config.protocol, tuple(splits), left_out, failed, models, saved_checks, worth
     )
     trusted = {split.split: split.win_rates.trust for split in splits if split.win_rates}
     compared = {split.split: split.pairwise for split in splits if split.pairwise}
@@ -254,9 +288,11 @@ def score(
         applicability=tables.fits_from,
         systems=models.systems,
         judges=models.judges,
-        trust=tuple(collect_trust_lines(trusted, drifts, compared, tested, pictures)),
+        trust=tuple(collect_trust_lines(trusted, drifts, compared, tested, worth, pictures)),
         judge_pictures=pictures,
         judge_drift=drifts,
+        certificates=certificates,
+        uncertified=uncertified,
         checks=saved_checks,
         results=tuple(run_scores.results),
         details={split.split: split.describe() for split in splits},

@@ -24,8 +24,9 @@ from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError
 from echo_hf.hub.run_tables import ResultRow
 from echo_hf.images.loader import load_rgb
 from echo_hf.images.store import ImageStore
+from echo_hf.judging.figures import FigureModel
 from echo_hf.judging.rate import OutputsToRate
-from echo_hf.judging.results import FigureModel, SavedSpeech
+from echo_hf.judging.results import SavedSpeech
 from echo_hf.metrics.base import LOWER_IS_BETTER
 from echo_hf.metrics.ocr_accuracy import TextReader, normalize_text, order_blue_first
 from echo_hf.pipeline.progress import NullProgress, ProgressListener

@@ -13,6 +13,7 @@ from echo_hf._infra.bootstrap import MIN_SAMPLES, Interval, Unscored
 from echo_hf._infra.text import format_rounded, percent
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.curate.splits import BENCHMARKS
+from echo_hf.hub.run_tables import CertificateFacts
 from echo_hf.judging.anchors import Anchors, fit_strengths
 from echo_hf.judging.hostile import describe_faults, describe_tricks
 from echo_hf.judging.results import SavedTrustLine, UnevenCoverage
@@ -25,6 +26,8 @@ MAX_LISTED = 3
 UNEVEN_COVERAGE_GAP = 0.05  # in shares of comparisons
 TOLERANCE = 1e-9
 MEANINGS: Mapping[str, str] = {
+    "certificate": "how often a judge and people decide alike which of two outputs is better, on "
+    "samples that people ranked: a board is worth what its judges are",
     "self_preference": "the share of points that a judge gives its own developer's systems, less "
     "what others' judges give them: above 0 it favors them, or sees what the others do not",
     "leave_one_judge_out": "the board without each judge: an order that turns hangs on that judge",
@@ -240,6 +243,7 @@ def collect_trust_lines(
     drifts: Mapping[str, Mapping[str, Any]],
     compared: Mapping[str, PairwiseAgreement],
     trained: Iterable[ContaminationFigure] = (),
+    worth: Mapping[str, CertificateFacts] | None = None,
     pictures: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[SavedTrustLine]:
     """Collect all trust lines: of each split, of both together, and of judges audited again."""
@@ -254,6 +258,9 @@ def collect_trust_lines(
             sentence = " beside ".join(f"{share} in {name}" for share, name in shares)
             lines.append(_build_line("gap", None, sentence))
     lines += [_build_line(name, split, tested.summary) for name, split, tested in trained]
+    for judge, facts in (worth or {}).items():
+        if facts.reason is None:
+            lines.append(_build_line("certificate", None, f"{judge} {facts.summary}"))
     for judge, drift in drifts.items():
         reason = Unscored.NOTHING_IN_COMMON if drift["difference"] is None else None
         lines.append(_build_line("judge_drift", None, f"{judge} {describe_drift(drift)}", reason))

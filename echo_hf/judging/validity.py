@@ -16,8 +16,8 @@ from echo_hf.curate.feedback import normalize_keyword
 from echo_hf.errors import ScoreError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.complaints import CommentedSample, ComplaintGroup
+from echo_hf.judging.figures import FigureModel
 from echo_hf.judging.rate import compute_random_key, read_flags
-from echo_hf.judging.results import FigureModel
 from echo_hf.judging.score import read_image, run_metric
 from echo_hf.metrics.base import Better, Metric, registered
 from echo_hf.reasons import Reason

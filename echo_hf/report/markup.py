@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from base64 import b64encode
@@ -22,6 +23,9 @@ from echo_hf.metrics.base import find_metric
 # Control characters, overrides of text direction, surrogates, and code points that are none.
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]")
 REPLACEMENT = "\ufffd"
+# What would end the script element that holds the data, or a line of a script.
+SCRIPT_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+ASSETS = Path(__file__).parent / "assets"
 NO_VALUE = "–"
 MAX_LINK = 60
 DISPLAY_NAMES = {
@@ -32,6 +36,7 @@ DISPLAY_NAMES = {
     "bradley_terry": "Bradley-Terry strengths",
     "judge_drift": "Drift of judges",
     "self_preference": "Self-preference",
+    "certificate": "Judges beside people",
     "pairwise": "Ratings or choices",
 }
 
@@ -39,6 +44,26 @@ DISPLAY_NAMES = {
 def make_printable(text: str) -> str:
     """Replace the characters of a text that no page can show, or that change the text around it."""
     return UNPRINTABLE.sub(REPLACEMENT, text.replace("\r\n", "\n"))
+
+
+def write_data(value: Any) -> Markup:
+    """Write data as JSON for a script element, which its characters cannot end."""
+    text = json.dumps(_clean(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.translate(SCRIPT_ESCAPES))  # noqa: S704
+
+
+def _clean(value: Any) -> Any:
+    """Make every text of nested data printable."""
+    if isinstance(value, str):
+        return make_printable(value)
+    if isinstance(value, Mapping):
+        return {make_printable(name): _clean(inner) for name, inner in value.items()}
+    return [_clean(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def read_asset(name: str) -> Markup:
+    """Read a style or a script of ours, which is not escaped."""
+    return Markup((ASSETS / name).read_text("utf-8"))  # noqa: S704
 
 
 def is_web(address: str | None) -> bool:

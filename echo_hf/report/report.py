@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -33,9 +32,11 @@ from echo_hf.report.markup import (
     is_web,
     make_printable,
     number,
+    read_asset,
     render,
     share,
     titled,
+    write_data,
 )
 from echo_hf.report.run_data import THUMBNAIL_FOLDER as THUMBNAILS
 from echo_hf.report.run_data import (
@@ -47,24 +48,23 @@ from echo_hf.report.run_data import (
     read_run_data,
 )
 from echo_hf.report.sections import INPUTS_KEY, build_sections
+from echo_hf.report.verdicts import PAGE as VERDICTS_PAGE
+from echo_hf.report.verdicts import SCRIPT, render_verdicts
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
 EVAL_FILE = "eval.yaml"
 # File managers leave these in a folder that they show.
 STRAY_FILES = (".DS_Store", "Thumbs.db", "desktop.ini")
-OWN_FILES = (PAGE, BOARD, FIGURES, EVAL_FILE, THUMBNAILS, *STRAY_FILES)
+OWN_FILES = (PAGE, VERDICTS_PAGE, BOARD, FIGURES, EVAL_FILE, THUMBNAILS, *STRAY_FILES)
 LOCK_FILE = ".report.lock"
 MAX_IN_ONE_FILE = 200
-ASSETS = Path(__file__).parent / "assets"
 # Images lie beside the page, which may be opened from a disk or a server.
 POLICY = (
     "default-src 'none'; img-src 'self' file: data:; style-src 'sha256-{style}'; "
     "script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-# What would end the script element that holds the data, or a line of a script.
-SCRIPT_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -111,8 +111,11 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
                     colors[key].add(counts)
         # A single file is passed on alone, without the images beside it.
         originals = None if single_file else relpath(data.images.root, folder)
-        text = render_page(data, thumbnails, problems, colors, originals)
+        gallery = describe_gallery(data, thumbnails, problems, originals)
+        text = render_page(data, thumbnails, gallery, colors)
         (partial / PAGE).write_text(text, "utf-8")
+        if not single_file:
+            (partial / VERDICTS_PAGE).write_text(_render_verdicts(data, gallery), "utf-8")
         (partial / BOARD).write_text(format_board(data), "utf-8")
         if entries := build_eval_entries(data):
             text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=10_000)
@@ -139,34 +142,38 @@ def _color_keys(data: RunData) -> dict[str, list[tuple[str, str]]]:
 def render_page(
     data: RunData,
     thumbnails: Thumbnails,
-    problems: Mapping[str, str],
+    gallery: Mapping[str, Any],
     colors: Mapping[tuple[str, str], MeanColors],
-    originals: str | None = None,
 ) -> str:
     """Render the whole page: its content policy, sections, data and script."""
-    # Markup is not escaped: these files are our own, and the data cannot end its element.
-    assets = {
-        "style": (ASSETS / "report.css").read_text("utf-8"),
-        "script": (ASSETS / "report.js").read_text("utf-8"),
-    }
-    digests = {
-        name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for name, text in assets.items()
-    }
-    assets["gallery"] = build_gallery(data, thumbnails, problems, originals)
     return render(
         "page.html.jinja",
         data=data,
         sections=build_sections(data, thumbnails, colors),
-        policy=POLICY.format(**digests),
-        **{name: Markup(text) for name, text in assets.items()},  # noqa: S704
+        gallery=write_data(gallery),
+        verdicts=VERDICTS_PAGE if gallery["originals"] else None,
+        **_load_assets("report.js"),
     )
 
 
-def build_gallery(
+def _render_verdicts(data: RunData, gallery: Mapping[str, Any]) -> str:
+    return render_verdicts(gallery, data.verdicts, data.checks, data.name, _load_assets(SCRIPT))
+
+
+def _load_assets(script: str) -> dict[str, Markup | str]:
+    """Load the style and a script, with the policy that allows these alone."""
+    assets = {"style": read_asset("report.css"), "script": read_asset(script)}
+    digests = {
+        name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for name, text in assets.items()
+    }
+    return {"policy": POLICY.format(**digests), **assets}
+
+
+def describe_gallery(
     data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str], originals: str | None = None
-) -> str:
-    """Return all samples as JSON for a script element; each image stands in it once.
+) -> dict[str, Any]:
+    """Describe all samples for the data of a page; each image stands in it once.
 
     `originals` is where the page finds the run's images: they are larger than its copies.
     """
@@ -211,7 +218,7 @@ def build_gallery(
         for sample in data.samples
     ]
     names = {name for sample in data.samples for name in (sample.split, sample.task) if name}
-    payload = {
+    return {
         "systems": data.systems,
         "failed": data.failures,
         "names": {name: titled(name) for name in sorted(names)},
@@ -219,17 +226,6 @@ def build_gallery(
         "originals": originals,
         "pictures": [describe_image(digest) for digest in images],
     }
-    text = json.dumps(_clean(payload), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.translate(SCRIPT_ESCAPES)
-
-
-def _clean(value: Any) -> Any:
-    """Make every text of nested data printable."""
-    if isinstance(value, str):
-        return make_printable(value)
-    if isinstance(value, Mapping):
-        return {make_printable(name): _clean(inner) for name, inner in value.items()}
-    return [_clean(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def draw_figures(data: RunData) -> dict[str, str]:

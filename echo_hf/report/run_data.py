@@ -8,7 +8,7 @@ import io
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -32,17 +32,13 @@ from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import read_audits
 from echo_hf.judging.complaints import MissingThreads, group_complaints, read_complaints
-from echo_hf.judging.results import (
-    FailedAudits,
-    FigureModel,
-    SavedIdentity,
-    SavedResults,
-    read_figures,
-)
+from echo_hf.judging.figures import FigureModel, read_figures
+from echo_hf.judging.results import FailedAudits, SavedIdentity, SavedResults
 from echo_hf.judging.ruler import SavedRuler, read_ruler
 from echo_hf.metrics.color_shift import CHANNELS, LEVELS, compute_histograms
 from echo_hf.metrics.image_features import map_in_order
 from echo_hf.report.analysis.result import Analysis, read_analysis
+from echo_hf.report.verdicts import Verdicts, read_verdicts
 from echo_hf.scores.agreement import Agreement
 from echo_hf.scores.rating_table import Unrated
 from echo_hf.systems.base import Task
@@ -120,6 +116,7 @@ class RunData:
     checks: tuple[Check, ...] = ()  # the newest version of each
     unchecked: tuple[UncheckedGroup, ...] = ()
     ruler: SavedRuler | None = None
+    verdicts: Verdicts = field(default_factory=Verdicts)
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -178,6 +175,7 @@ def read_run_data(run: EvaluationRun) -> RunData:
         if isinstance(config, Config)
         else (),
         ruler=read_ruler(folder.root),
+        verdicts=read_verdicts(tables.comparisons, tables.human),
     )
 
 
@@ -213,7 +211,7 @@ def read_ratings(rows: pa.Table | None) -> dict[str, tuple[SavedRating, ...]]:
         # As for `win_rate`, a number that is not finite is no rating.
         value = row["rating"]
         value = value if value is not None and math.isfinite(value) else None
-        names = [field.name for field in fields(SavedRating) if field.name != "value"]
+        names = [each.name for each in fields(SavedRating) if each.name != "value"]
         values = {name: row[name] for name in names}
         by_sample.setdefault(row["sample_id"], []).append(SavedRating(**values, value=value))
     order = attrgetter("rubric", "system", "judge", "repeat")

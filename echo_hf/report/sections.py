@@ -19,6 +19,7 @@ from echo_hf.judging.board import SIGNIFICANCE_LEVEL, TEST_NAMES, describe_votes
 from echo_hf.judging.failure_rates import CAVEAT
 from echo_hf.judging.reliability import describe_reliability
 from echo_hf.judging.results import SavedHumanCorrected, SavedMetric, SavedSplit, collect_judges
+from echo_hf.judging.trust import WAY_NAMES
 from echo_hf.judging.validity import FEWEST_THREADS
 from echo_hf.metrics.base import find_metric, get_better
 from echo_hf.metrics.result import MetricReason
@@ -170,7 +171,8 @@ def build_board(data: RunData) -> Markup:
                 "judges": _heads("judge", rates.per_judge, data.failures),
             }
         splits.append(values)
-    return render("board.html.jinja", splits=splits, failures=data.failures)
+    flags = {"failures": data.failures, "uncertified": data.results.uncertified}
+    return render("board.html.jinja", splits=splits, **flags)
 
 
 def build_reliability(data: RunData) -> Markup | None:
@@ -295,8 +297,9 @@ def build_trust(data: RunData) -> Markup | None:
                 splits.append(values | {"name": name, "rows": rows, "without": judges})
     lines = groupby(data.results.trust, attrgetter("measure"))
     cards = [(measure, list(group)) for measure, group in lines]
-    values = {"cards": cards, "splits": splits, "pictures": data.results.judge_pictures}
-    return render("trust.html.jinja", **values) if cards else None
+    judged = {"certificates": data.results.certificates, "ways": WAY_NAMES}
+    judged |= {"pictures": data.results.judge_pictures}
+    return render("trust.html.jinja", cards=cards, splits=splits, **judged) if cards else None
 
 
 def build_complaints(data: RunData, thumbnails: Thumbnails) -> Markup | None:

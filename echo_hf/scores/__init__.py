@@ -7,6 +7,7 @@ from echo_hf.scores.certificate import Certificate, adjust_p_values, certify
 from echo_hf.scores.contamination import Contamination, Untested, contamination, dated_contamination
 from echo_hf.scores.failure_rate import FailureRate, failure_rate, failure_rate_by_people
 from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
+from echo_hf.scores.judge_accuracy import JudgeAccuracy, PairAccuracy, SystemOrder, judge_accuracy
 from echo_hf.scores.kemeny import Consensus, kemeny_consensus
 from echo_hf.scores.non_inferiority import NonInferiority, non_inferiority
 from echo_hf.scores.pairwise_agreement import JudgeAgreement, PairwiseAgreement, pairwise_agreement
@@ -65,9 +66,11 @@ __all__ = [
     "Friedman",
     "Gap",
     "HumanCorrected",
+    "JudgeAccuracy",
     "JudgeAgreement",
     "LeaveOneJudgeOut",
     "NonInferiority",
+    "PairAccuracy",
     "PairTest",
     "PairwiseAgreement",
     "Preference",
@@ -78,6 +81,7 @@ __all__ = [
     "SelfPreference",
     "Sensitivity",
     "Separation",
+    "SystemOrder",
     "TauB",
     "Tiers",
     "Tries",
@@ -101,6 +105,7 @@ __all__ = [
     "failure_rate_by_people",
     "friedman",
     "human_corrected",
+    "judge_accuracy",
     "kemeny_consensus",
     "kendalls_w",
     "leave_one_judge_out",

@@ -231,7 +231,7 @@ def agreement(
     rated, rated_elsewhere = np.empty((0, *people.ranks.shape[1:])), 0
     if ratings is not None:
         table = rating_table.read_ratings(ratings, rubric=rubric, judges=judges)
-        names, (rated, rated_elsewhere) = table.judges, _align_ratings(table, people)
+        names, (rated, rated_elsewhere) = table.judges, align_ratings(table, people)
     consensus = kemeny.sample_consensus(people.ranks)
     ranked = ~np.isnan(people.ranks)
     counts = Counts(
@@ -317,7 +317,7 @@ def read_human(human: Any) -> HumanRanks:
     return HumanRanks(samples, raters, systems, ranks, was_shown & np.isnan(ranks).all(axis=1))
 
 
-def _align_ratings(table: RatingTable, human: HumanRanks) -> tuple[Floats, int]:
+def align_ratings(table: RatingTable, human: HumanRanks) -> tuple[Floats, int]:
     """Return the ratings of the outputs that people ranked, and the number of other ratings."""
     rounded = np.round(table.ratings, DECIMALS)
     names = table.systems, table.samples, human.systems, human.samples

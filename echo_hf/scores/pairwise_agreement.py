@@ -150,8 +150,7 @@ def pairwise_agreement(
     """
     rows = _read(comparisons)
     draws, judges = Resampling(n_boot, seed=seed), dict[str, JudgeAgreement]()
-    paired = rows.dropna(subset=ORDERS)
-    paired = paired.assign(true=paired["ab"].where(paired["ab"] == paired["ba"], 0.0), rated=np.nan)
+    paired = _add_verdicts(rows).assign(rated=np.nan)
     if ratings is not None:
         paired = paired.drop(columns="rated").merge(_rated_verdicts(ratings, rubric), "left")
     ways = paired.dropna(subset="rated")
@@ -224,6 +223,16 @@ def _correlate_rates(verdicts: Iterable[Floats], systems: int) -> float | None:
     first_rates, second_rates = (np.round(rate[~np.isnan(rate)], ROUNDED) for rate in rates)
     is_constant = not np.ptp(first_rates) or not np.ptp(second_rates)
     return None if is_constant else float(spearmanr(first_rates, second_rates).statistic)
+
+
+def read_verdicts(comparisons: Any) -> pd.DataFrame:
+    """Read a verdict, `true`, for each pair that a judge saw in both orders: 1, 0 or -1."""
+    return _add_verdicts(_read(comparisons))
+
+
+def _add_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
+    paired = rows.dropna(subset=ORDERS)
+    return paired.assign(true=paired["ab"].where(paired["ab"] == paired["ba"], 0.0))
 
 
 def _read(comparisons: Any) -> pd.DataFrame:

@@ -243,7 +243,7 @@ def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFol
         names = arrow_rows(dataset, ["id"])["id"].to_pylist()
         order = sorted(range(len(names)), key=lambda row: _random_key(draw.seed, names[row]))
         drawn = dataset.select(order[: draw.samples])
-        kept = _read_rows(drawn, table, folder.images, tombstones)
+        kept = store_rows(drawn, table, folder.images, tombstones)
         left_out[NotCarried.TAKEN_DOWN] += len(drawn) - len(kept)
         ids |= {row["id"] for row in kept}
         urls = [[url for url in iterate_post_urls(row) if url] for row in kept]
@@ -259,8 +259,8 @@ def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFol
     outputs = list[Row]()
     if OUTPUTS.name in manifest.configs:
         dataset = origin.load(OUTPUTS.name)
-        numbers = _choose_outputs(dataset, ids, draw.reference)
-        outputs = _read_rows(dataset.select(numbers), OUTPUTS, folder.images)
+        numbers = choose_first_outputs(dataset, ids, draw.reference)
+        outputs = store_rows(dataset.select(numbers), OUTPUTS, folder.images)
     part.root.mkdir(parents=True, exist_ok=True)
     (part.root / DRAW_FILE).unlink(missing_ok=True)
     record_origins(folder.root / ORIGINS_FILE, origins)  # for a takedown
@@ -283,14 +283,14 @@ def _draw_samples(origin: Benchmark, draw: Draw, folder: RunFolder, part: RunFol
     return draw
 
 
-def _choose_outputs(dataset: Dataset, ids: Collection[str], reference: str) -> list[int]:
+def choose_first_outputs(dataset: Dataset, ids: Collection[str], reference: str) -> list[int]:
     """Choose each system's first output for samples, and refuse too many before any is read."""
     names = [name for name in ("sample_id", "system", DRAW) if name in dataset.column_names]
     rows = arrow_rows(dataset, names)
     if (count := len(rows["system"].unique())) > MAX_SYSTEMS:
         raise ReleaseError(
             f"release {reference!r} has outputs of {count:,} systems: expected {MAX_SYSTEMS} at "
-            "most; carry another release"
+            "most; name another release"
         )
     draws = rows[DRAW].to_pylist() if DRAW in names else [None] * len(rows)
     pairs = zip(rows["sample_id"].to_pylist(), rows["system"].to_pylist(), draws, strict=True)
@@ -310,7 +310,7 @@ def _random_key(seed: int, sample_id: str) -> bytes:
     return hashlib.sha256(f"{seed}:{sample_id}".encode("utf-8", "surrogatepass")).digest()
 
 
-def _read_rows(
+def store_rows(
     dataset: Dataset, table: Table, images: ImageStore, tombstones: Tombstones = NOTHING_FORGOTTEN
 ) -> list[Row]:
     """Read the rows that name no forgotten post, and store the images of these alone."""

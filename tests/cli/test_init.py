@@ -200,7 +200,7 @@ def test_a_comparison_takes_images_that_are_there(images: Path) -> None:
     Path("mine/all.yaml").write_text(own, "utf-8")
     every = load_evaluation("mine/all.yaml")
     assert [one.name for one in every.systems] == ["lumen", "umbra", "my_system"]
-    assert [one.name for one in every.judges] == ["qwen2_5_vl_32b", "gpt_6_luna", "server_judge"]
+    assert [one.name for one in every.judges] == ["qwen3_vl_32b", "gpt_6_luna", "server_judge"]
     assert every.applicability is not None
 
 

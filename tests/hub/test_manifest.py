@@ -144,7 +144,9 @@ def test_what_is_no_json_object_is_refused(release: Release, text: str) -> None:
 
 def test_the_configs_are_those_that_the_splits_fill() -> None:
     assert SAMPLE_CONFIGS == SPLIT_CONFIGS
-    assert not {"human", "posts", "threads"} & set(CONFIGS)  # who ranked images is not published
+    assert not {"labels", "posts", "threads"} & set(
+        CONFIGS
+    )  # who labelled outputs is not published
 
 
 def test_each_sample_is_counted_once(samples: Samples, write: Write, facts: ReleaseFacts) -> None:

@@ -29,8 +29,8 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.results import SavedIdentity, SavedResults
 from echo_hf.judging.score import score
 from echo_hf.report.analysis.result import read_figures
-from echo_hf.report.markup import make_printable
-from echo_hf.report.report import Report, build_eval_entries, build_gallery, report, write_report
+from echo_hf.report.markup import make_printable, write_data
+from echo_hf.report.report import Report, build_eval_entries, describe_gallery, report, write_report
 from echo_hf.report.run_data import (
     AgreementFile,
     MeanColors,
@@ -106,7 +106,7 @@ def test_a_folder_with_everything(template: tuple[Path, Report]) -> None:
     folder = _root(config) / "report"
     assert written.path == folder / "index.html"
     assert (written.samples, written.images, dict(written.problems)) == (13, 2, {})
-    names = ["board.md", "figures", "index.html", "thumbs"]
+    names = ["board.md", "figures", "index.html", "thumbs", "verdicts.html"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert len(list((folder / "thumbs").iterdir())) == 2
     assert (folder / "figures" / "win_rate_text_to_image.svg").exists()
@@ -238,14 +238,16 @@ def test_the_page_asks_for_nothing(template: tuple[Path, Report]) -> None:
     assert rules["default-src"] == ["'none'"]
     assert "'unsafe-inline'" not in unescape(policy)
     assert not re.search(r"\son\w+=|\sstyle=|<base|<iframe|<object", text)
-    fetched = re.findall(r'(?:src|href)="(?!#|thumbs/|data:)([^"]+)"', text.split("<script")[0])
+    fetched = re.findall(
+        r'(?:src|href)="(?!#|thumbs/|data:|verdicts\.html)([^"]+)"', text.split("<script")[0]
+    )
     assert [url for url in fetched if not url.startswith("https://example.org/")] == []
 
 
 def test_nothing_ends_the_element(tmp_path: Path) -> None:
     for word in WORDS:
         sample = ReportSample(id="s", split="text_to_image", prompt=word, task=word, urls=(word,))
-        text = build_gallery(run_data(tmp_path, [sample]), {}, {})
+        text = str(write_data(describe_gallery(run_data(tmp_path, [sample]), {}, {})))
         text.encode("utf-8")
         assert not {"<", ">", "&", "\u2028", "\u2029"} & set(text)
         (found,) = json.loads(text)["samples"]
@@ -257,7 +259,7 @@ def test_images_stand_once(tmp_path: Path) -> None:
     sample = ReportSample(id="s", split="text_to_image", prompt="x", inputs=(digest,))
     outputs = {("s", "anole_two"): SavedOutput(digest, "ok")}
     data = run_data(tmp_path, [sample], outputs)
-    found = json.loads(build_gallery(data, {digest: Thumbnail("thumbs/a.jpg", 40, 20)}, {}))
+    found = describe_gallery(data, {digest: Thumbnail("thumbs/a.jpg", 40, 20)}, {})
     assert found["pictures"] == [{"source": "thumbs/a.jpg", "width": 40, "height": 20}]
     (one,) = found["samples"]
     assert one["inputs"] == [0]

@@ -12,7 +12,7 @@ from pydantic import BaseModel, NonNegativeInt
 from echo_hf._infra.bootstrap import Unscored
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import MissingExtraError
-from echo_hf.judging.results import FigureModel, read_figures
+from echo_hf.judging.figures import FigureModel, read_figures
 from echo_hf.judging.validity import ComplaintMeasures
 from echo_hf.reasons import Reason
 

@@ -1,0 +1,411 @@
+"""`echo-hf audit --certify`: ask judges about outputs that people ranked, and measure them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from echo_hf._infra.atomic import write_json
+from echo_hf.config.evaluation import EvaluationConfig, JudgeConfig
+from echo_hf.config.rubrics import OVERALL
+from echo_hf.config.runs import is_run
+from echo_hf.engines.base import Failed
+from echo_hf.errors import ConfigError, RunError
+from echo_hf.judging import judge as judging
+from echo_hf.judging.certificates import (
+    CERTIFICATES_FILE,
+    CertificateFile,
+    CertifiedSet,
+    JudgeCertificate,
+    JudgeIdentity,
+    Repeats,
+    read_certificates,
+    read_identities,
+    select_overall,
+)
+from echo_hf.judging.imports import PEOPLE_JUDGE, import_judgements
+from echo_hf.judging.rate import compute_random_key
+from echo_hf.judging.session import JudgeRows, JudgingResult, lock_judging
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.scores.agreement import read_human
+from echo_hf.scores.judge_accuracy import judge_accuracy
+from echo_hf.scores.pairwise_agreement import Way, pairwise_agreement
+from echo_hf.scores.robustness import self_preference
+from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.carried import choose_first_outputs, store_rows
+from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
+from echo_hf.systems.run_tables import read_models, read_table
+from echo_hf.tables import COMPARISONS, DRAW, HUMAN, OUTPUTS, Outcome, Row, fill_draws
+
+REPEATED_OUTPUTS = 20  # rated twice, to see how far a judge agrees with itself
+SET_SEED = 0
+BOOTSTRAP_DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class Certification:
+    """The result of asking judges about a set, and their certificates."""
+
+    judging: JudgingResult
+    certificates: Mapping[str, JudgeCertificate]
+    path: Path
+
+
+def certify_judges(
+    config: RunOrConfig,
+    place: Path | str,
+    *,
+    runs: Path | str | None = None,
+    judges: Sequence[str] | None = None,
+    format: str | None = None,
+    samples: int | None = None,
+    **limits: Unpack[judging.JudgingOptions],
+) -> Certification:
+    """Ask judges about outputs that people ranked, and certify how far they agree with them.
+
+    Each rates the outputs, rates a few twice, and compares a share of the pairs in both orders.
+    Answers are kept in the store of the run, so that a stopped certification goes on.
+
+    Args:
+        config: Whose judges are certified.
+        place: A release with `human` and `outputs`, as a folder or `ORGANISATION/NAME@TAG`; a run
+            in which people ranked; or a file about samples of the run's benchmark, as
+            `judge --import` reads it.
+        runs: Folder of runs.
+        judges: Names of those to certify; null for all.
+        format: Of a file, as for `judge --import`.
+        samples: Most samples, a random draw of those ranked; null for all.
+        limits: As for `judge`.
+
+    Raises:
+        ConfigError: A judge has no rubric by which systems are compared.
+        RunError: People ranked nothing in it that has an output.
+    """
+    if samples is not None and samples < 1:
+        raise ConfigError(f"samples is {samples!r}: expected 1 or more, or none for all")
+    run = EvaluationRun.from_config(config, runs)
+    chosen = judging.choose_judges(run.config, judges)
+    for judge in chosen:
+        if OVERALL not in judge.rubrics:
+            raise ConfigError(
+                f"judge {judge.name!r} does not rate by {OVERALL!r}, by which people are compared "
+                f"with: add it to its rubrics, or leave it out with --judges"
+            )
+    root = run.prepare().root
+    earlier = read_certificates(root)
+    with TemporaryDirectory(prefix="echo-hf-certify-") as aside, lock_judging(root):
+        opened = _open_set(run, place, format, Path(aside) / "set", chosen, samples)
+        results = [*_ask(opened, Path(aside) / "again", limits)]
+        result = _merge_results(results)
+        certificates = {}
+        is_done = not limits.get("dry_run") and not result.spent
+        if is_done and not any(rows.outcomes.get(Failed.NOT_ANSWERED) for rows in result.answered):
+            for certificate in _build_certificates(opened, chosen, results, earlier):
+                certificates[certificate.judge] = certificate
+    path = root / CERTIFICATES_FILE
+    if not limits.get("dry_run"):
+        result = replace(result, path=path)
+    if certificates:
+        merged = CertificateFile(judges=dict(sorted({**earlier, **certificates}.items())))
+        write_json(path, merged.model_dump(mode="json"))
+    return Certification(result, certificates, path)
+
+
+class OpenSet(NamedTuple):
+    """A run aside over what people ranked; its answers lie in the store of the judges' run."""
+
+    run: EvaluationRun
+    human: pa.Table
+    name: str
+
+
+def _open_set(
+    run: EvaluationRun,
+    place: Path | str,
+    format: str | None,
+    root: Path,
+    judges: Sequence[JudgeConfig],
+    samples: int | None,
+) -> OpenSet:
+    path = Path(place)
+    is_file = path.is_file() and path.suffix not in (".yaml", ".yml")
+    if format is not None or is_file:
+        return _open_file(run, path, format or "jsonl", root, judges, samples)
+    folder = RunFolder(root)
+    if path.exists() and (is_run(path) or path.is_file()):
+        origin = EvaluationRun.from_config(path)
+        tables = origin.read_tables()
+        outputs = [] if tables.outputs is None else tables.outputs.to_pylist()
+        for digest in filter(None, (row["image"] for row in outputs)):
+            folder.images.take(origin.folder.images, digest)
+        reference, human = origin.benchmark.reference, tables.human
+    else:
+        benchmark = Benchmark(str(place), cache=run.place.cache)
+        reference, outputs, human = str(place), [], benchmark.table(HUMAN.name)
+        if human is not None and benchmark.table(OUTPUTS.name) is not None:
+            dataset, ids = benchmark.load(OUTPUTS.name), {*human["sample_id"].to_pylist()}
+            numbers = choose_first_outputs(dataset, ids, str(place))
+            outputs = store_rows(dataset.select(numbers), OUTPUTS, folder.images)
+    return _set_up(run, folder, judges, reference, outputs, human, str(place), samples)
+
+
+def _open_file(
+    run: EvaluationRun,
+    path: Path,
+    format: str,
+    root: Path,
+    judges: Sequence[JudgeConfig],
+    samples: int | None,
+) -> OpenSet:
+    """Open a file of others about the samples of a run's benchmark, with the run's outputs."""
+    folder = RunFolder(root)
+    reference = run.benchmark.reference
+    aside = _open_run(run, folder, (), reference)
+    import_judgements(aside, path, format=format)
+    human, outputs = read_table(root, HUMAN), read_table(root, OUTPUTS)
+    if human is None and (votes := read_table(root, COMPARISONS)) is not None:
+        human = _count_votes_as_ranks(votes)
+    rows = [] if outputs is None else outputs.to_pylist()
+    if not rows:
+        own = run.read_tables().outputs
+        rows = [] if own is None else own.to_pylist()
+        for digest in filter(None, (row["image"] for row in rows)):
+            folder.images.take(run.folder.images, digest)
+    for table in (HUMAN, COMPARISONS):
+        (root / f"{table.name}.parquet").unlink(missing_ok=True)
+    return _set_up(run, folder, judges, reference, rows, human, path.name, samples)
+
+
+def _count_votes_as_ranks(votes: pa.Table) -> pa.Table | None:
+    """Turn votes of people without names on pairs into ranks, each vote of a person of its own."""
+    ranks, numbers = list[Row](), Counter[str]()
+    empty = dict.fromkeys(HUMAN.columns)
+    for row in votes.to_pylist():
+        if row["judge"] != PEOPLE_JUDGE or row["winner"] is None:
+            continue
+        numbers[row["sample_id"]] += 1
+        about = {"sample_id": row["sample_id"], "rater": f"vote {numbers[row['sample_id']]}"}
+        for name in ("a", "b"):
+            rank = 1 if row["winner"] in (name, "tie") else 2
+            ranks.append({**empty, **about, "system": row[f"system_{name}"], "rank": rank})
+    return pa.Table.from_pylist(ranks, HUMAN.schema) if ranks else None
+
+
+def _set_up(
+    run: EvaluationRun,
+    folder: RunFolder,
+    judges: Sequence[JudgeConfig],
+    reference: str,
+    outputs: Iterable[Row],
+    human: pa.Table | None,
+    name: str,
+    samples: int | None,
+) -> OpenSet:
+    """Keep the outputs that people ranked, and refuse a set without any."""
+    if human is None or not human.num_rows:
+        raise RunError(
+            f"people ranked nothing in {name!r}: expected a release with the tables human and "
+            "outputs, a run in which `echo-hf rank` was used, or a file of ranks"
+        )
+    valid = pc.or_(human["rank"].is_valid(), human["score"].is_valid())
+    ranked = {*zip(*(human.filter(valid)[key].to_pylist() for key in OUTPUTS.key[:2]), strict=True)}
+    shown = [
+        row
+        for row in outputs
+        if (row["sample_id"], row["system"]) in ranked
+        and row["outcome"] == Outcome.OK
+        and not row.get(DRAW)
+    ]
+    ids = sorted(
+        {row["sample_id"] for row in shown}, key=lambda name: compute_random_key(SET_SEED, name)
+    )
+    kept = {*ids[:samples]}
+    shown = [row for row in shown if row["sample_id"] in kept]
+    if not shown:
+        raise RunError(
+            f"no output in {name!r} is one that people ranked: expected outputs of the same "
+            "samples and systems as the ranks"
+        )
+    human = human.filter(pc.is_in(human["sample_id"], pa.array(sorted(kept), pa.string())))
+    folder.root.mkdir(parents=True, exist_ok=True)
+    _write_outputs(folder, shown)
+    label = Path(name).name if Path(name).exists() else name
+    return OpenSet(_open_run(run, folder, judges, reference), human, label)
+
+
+def _write_outputs(folder: RunFolder, rows: Sequence[Row]) -> None:
+    table = fill_draws(pa.Table.from_pylist(list(rows), OUTPUTS.schema), OUTPUTS)
+    pq.write_table(table, folder.root / f"{OUTPUTS.name}.parquet")
+
+
+def _open_run(
+    run: EvaluationRun, folder: RunFolder, judges: Sequence[JudgeConfig], reference: str
+) -> EvaluationRun:
+    folder.answers = run.folder.answers
+    settings = run.config
+    config = EvaluationConfig(
+        name=settings.name,
+        benchmark=reference,
+        judges=tuple(judge.model_copy(update={"share": 1.0}) for judge in judges),
+        rubrics=settings.rubrics,
+        protocol=settings.protocol,
+        runner=settings.runner,
+        plugins=settings.plugins,
+    )
+    return EvaluationRun(config, folder)
+
+
+def _ask(opened: OpenSet, aside: Path, limits: judging.JudgingOptions) -> Iterator[JudgingResult]:
+    """Ask for ratings of all outputs, for a few of them once more, and for choices."""
+    run, budget = opened.run, limits.get("budget_usd")
+    few = EvaluationRun(
+        run.config.model_copy(
+            update={
+                "judges": tuple(
+                    judge.model_copy(update={"repeats": max(2, judge.repeats)})
+                    for judge in run.config.judges
+                )
+            }
+        ),
+        RunFolder(aside, run.folder),
+    )
+    rows = run.read_outputs().to_pylist()
+    rows.sort(key=lambda row: compute_random_key(SET_SEED, row["sample_id"], row["system"]))
+    first = {row["sample_id"]: row for row in reversed(rows)}
+    aside.mkdir()
+    _write_outputs(few.folder, [first[name] for name in sorted(first)[:REPEATED_OUTPUTS]])
+    asks = (
+        partial(judging.judge, run, rubrics=[OVERALL]),
+        partial(judging.judge, few, rubrics=[OVERALL]),
+        partial(judging.judge_pairs, run),
+    )
+    for ask in asks:
+        options: Any = {**limits, "budget_usd": budget}
+        result = ask(**options)
+        yield replace(result, ways=())
+        if budget is not None:
+            budget = max(0.0, budget - (result.cost_usd or 0.0))
+        if result.spent:
+            return
+
+
+def _merge_results(results: Sequence[JudgingResult]) -> JudgingResult:
+    costs = [result.cost_usd for result in results if result.cost_usd is not None]
+    return JudgingResult(
+        None,
+        plans=tuple(plan for result in results for plan in result.plans),
+        answered=tuple(rows for result in results for rows in result.answered),
+        left_out=results[0].left_out,
+        cost_usd=sum(costs) if costs else None,
+        spent=any(result.spent for result in results),
+    )
+
+
+def _build_certificates(
+    opened: OpenSet,
+    judges: Sequence[JudgeConfig],
+    results: Sequence[JudgingResult],
+    earlier: Mapping[str, JudgeCertificate],
+) -> Iterator[JudgeCertificate]:
+    run, human = opened.run, opened.human
+    tables = run.read_tables(human)
+    ratings, comparisons = select_overall(tables.ratings), tables.comparisons
+    if comparisons is not None and not comparisons.num_rows:
+        comparisons = None
+    figures = judge_accuracy(human, ratings, comparisons, n_boot=BOOTSTRAP_DRAWS)
+    positions = pairwise_agreement(comparisons).judges if comparisons is not None else {}
+    models = read_models(run.config, tables)
+    makers = (
+        {name: model.maker for name, model in each.items()}
+        for each in (models.judges, models.systems)
+    )
+    preferences = self_preference(ratings, *makers).judges if ratings is not None else {}
+    people = read_human(human)
+    facts = sorted(json.dumps(row, sort_keys=True, default=str) for row in human.to_pylist())
+    about = CertifiedSet(
+        name=opened.name,
+        digest=sha256("\n".join(facts).encode()).hexdigest(),
+        samples=len(people.samples),
+        raters=len(people.raters),
+        systems=people.systems,
+    )
+    pointwise, again, pairwise = (result.answered for result in results)
+    for judge in judges:
+        ways: dict[Way, Any] = {"pointwise": pointwise, "pairwise": pairwise}
+        rows = {way: _find_rows(answered, judge.name) for way, answered in ways.items()}
+        identities = {
+            way: identity
+            for way, own in rows.items()
+            if own is not None and (identity := next(iter(read_identities(own.rows)), None))
+        }
+        previous = earlier.get(judge.name)
+        repeated = _find_rows(again, judge.name)
+        yield JudgeCertificate(
+            judge=judge.name,
+            day=datetime.now(UTC).date().isoformat(),
+            set=about,
+            answered_by=judge.answered_by,
+            identities=identities,
+            accuracy=figures.judges.get(judge.name, {}),
+            people=figures.people,
+            follows_position=getattr(positions.get(judge.name), "follows_position", None),
+            self_preference=preferences.get(judge.name),
+            repeats=_measure_repeats(repeated.rows) if repeated is not None else None,
+            usd_per_1000={way: _compute_price(own) for way, own in rows.items()},
+            seconds_per_1000={
+                way: _compute_seconds(own, way, identities.get(way), previous)
+                for way, own in rows.items()
+            },
+        )
+
+
+def _find_rows(answered: Iterable[JudgeRows], judge: str) -> JudgeRows | None:
+    return next((rows for rows in answered if rows.judge == judge), None)
+
+
+def _measure_repeats(rows: pa.Table) -> Repeats | None:
+    by_output: dict[tuple[str, str], list[float]] = {}
+    for row in rows.select(["sample_id", "system", "rating"]).to_pylist():
+        if row["rating"] is not None:
+            by_output.setdefault((row["sample_id"], row["system"]), []).append(row["rating"])
+    groups = [ratings for ratings in by_output.values() if len(ratings) > 1]
+    if not groups:
+        return None
+    variances = [np.var(ratings, ddof=1) for ratings in groups]
+    equal = np.mean([len({*ratings}) == 1 for ratings in groups])
+    return Repeats(
+        outputs=len(groups), equal=float(equal), deviation=float(np.sqrt(np.mean(variances)))
+    )
+
+
+def _compute_price(answered: JudgeRows | None) -> float | None:
+    if answered is None or not (costs := answered.rows["cost_usd"].drop_null().to_pylist()):
+        return None
+    return float(1000 * np.mean(costs))
+
+
+def _compute_seconds(
+    answered: JudgeRows | None,
+    way: Way,
+    identity: JudgeIdentity | None,
+    previous: JudgeCertificate | None,
+) -> float | None:
+    """Return the seconds for 1,000 calls, from an earlier certificate where none were made."""
+    if answered is not None and answered.fill.calls:
+        return float(1000 * answered.fill.seconds / answered.fill.calls)
+    if previous is None or identity is None or previous.identities.get(way) != identity:
+        return None
+    return previous.seconds_per_1000.get(way)

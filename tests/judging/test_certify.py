@@ -1,0 +1,303 @@
+"""Certificates of judges: what they are measured on, and which boards they stand for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from datasets import Dataset
+
+from echo_hf.engines.base import Request
+from echo_hf.errors import ConfigError, RunError
+from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.hub.release import write_release
+from echo_hf.hub.run_tables import Uncertified
+from echo_hf.images.store import ImageStore
+from echo_hf.judging.certificates import read_certificates
+from echo_hf.judging.certify import Certification, certify_judges
+from echo_hf.judging.judge import judge
+from echo_hf.judging.results import SavedResults
+from echo_hf.judging.score import score
+from echo_hf.tables import HUMAN, OUTPUTS, SAMPLES
+from tests.judging.judges_for_tests import (
+    SYSTEMS,
+    WORDS,
+    ScriptedJudge,
+    config_of,
+    drawn,
+    images_of,
+    judge_of,
+    rated,
+)
+from tests.judging.run_for_tests import TARGET, called, output, root, sample, stripes, write
+
+Row = dict[str, Any]
+RANKED = tuple(f"ranked{number:02}" for number in range(30))
+CALLS = 2 * len(RANKED) + 20  # every output once, and 20 a second time
+
+
+def rank(name: str, better: str, rater: str = "ada") -> list[Row]:
+    empty = dict.fromkeys(HUMAN.columns)
+    return [
+        {**empty, "sample_id": name, "rater": rater, "system": system, "rank": place}
+        for place, system in enumerate(sorted(SYSTEMS, key=lambda name: name != better), 1)
+    ]
+
+
+@pytest.fixture
+def ranked_release(tmp_path: Path) -> Path:
+    """A release of which people prefer `amber`, in which `birch` drew darker images."""
+    images = ImageStore(tmp_path / "set_images")
+    outputs, human = list[Row](), list[Row]()
+    for number, name in enumerate(RANKED):
+        for place, system in enumerate(SYSTEMS):
+            image = images.put(stripes((200 - 150 * place, number, 5)))
+            outputs.append({**output(name, system, image=image), "draw": 0})
+        human += [*rank(name, "amber"), *rank(name, "amber" if number % 3 else "birch", "ben")]
+    tables = {
+        "image_to_image": SAMPLES,
+        "text_to_image": SAMPLES,
+        "outputs": OUTPUTS,
+        "human": HUMAN,
+    }
+    rows = {
+        "image_to_image": [],
+        "text_to_image": [sample(name, []) for name in RANKED],
+        "outputs": outputs,
+        "human": human,
+    }
+    configs = {
+        name: Dataset(pa.Table.from_pylist(rows[name], table.features.arrow_schema))
+        for name, table in tables.items()
+    }
+    write_release(tmp_path / "ranked", configs, images, ReleaseFacts("ranked", TARGET))
+    return tmp_path / "ranked"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    drawn(tmp_path)
+    config_of(tmp_path, [judge_of(pairwise={"share": 1.0})])
+    return tmp_path
+
+
+def certify(folder: Path, place: Path | str, **options: Any) -> Certification:
+    return certify_judges(folder / "evaluation.yaml", place, **options)
+
+
+def see_brightness(folder: Path) -> dict[str, int]:
+    """The digests of the set's images, with the rating of a judge that prefers bright ones."""
+    images = ImageStore(folder / "set_images")
+    ratings = {}
+    for number in range(len(RANKED)):
+        for place in range(len(SYSTEMS)):
+            ratings[images.put(stripes((200 - 150 * place, number, 5)))] = 9 - 5 * place
+    return ratings
+
+
+def prefer_bright(folder: Path, *, sign: int = 1) -> ScriptedJudge:
+    ratings = see_brightness(folder)
+
+    def answer(request: Request) -> str:
+        known = [ratings.get(digest, 5) for digest in images_of(request)]
+        if len(known) == 2:
+            is_first = sign * known[0] > sign * known[1]
+            return f"I compared both. [[{'first' if is_first else 'second'}]]"
+        return rated(known[0] if sign > 0 else 10 - known[0])
+
+    return ScriptedJudge(answer).use()
+
+
+def read_results(folder: Path) -> SavedResults:
+    return SavedResults.read(score(folder / "evaluation.yaml", n_boot=10).path)
+
+
+def test_a_judge_that_decides_as_people_do_is_certified_so(
+    folder: Path, ranked_release: Path
+) -> None:
+    """People disagree on a third of the samples, which are ties of theirs."""
+    scripted = prefer_bright(folder)
+    certificate = certify(folder, ranked_release).certificates["mira"]
+    for way in ("pointwise", "pairwise"):
+        figures = certificate.accuracy[way]
+        assert figures.without_ties.value == 1
+        assert figures.with_ties.value == pytest.approx(20 / 30)
+    assert (certificate.set.name, certificate.set.samples) == ("ranked", len(RANKED))
+    assert certificate.people is not None
+    assert certificate.people.with_ties.value == pytest.approx(20 / 30)
+    assert certificate.follows_position is not None
+    assert certificate.follows_position.value == 0
+    assert certificate.repeats is not None
+    assert (certificate.repeats.outputs, certificate.repeats.equal) == (20, 1)
+    assert certificate.usd_per_1000 == {"pointwise": 250, "pairwise": 250}
+    assert len(scripted.asked) == CALLS + 2 * len(RANKED)
+    assert read_certificates(root(folder)) == {"mira": certificate}
+
+
+def test_a_judge_against_people_is_certified_so(folder: Path, ranked_release: Path) -> None:
+    prefer_bright(folder, sign=-1)
+    certificate = certify(folder, ranked_release).certificates["mira"]
+    assert certificate.accuracy["pointwise"].without_ties.value == 0
+    assert certificate.accuracy["pointwise"].tau.value == -1
+
+
+def test_a_second_certification_asks_nothing(folder: Path, ranked_release: Path) -> None:
+    scripted = prefer_bright(folder)
+    first = certify(folder, ranked_release).certificates["mira"]
+    asked = len(scripted.asked)
+    again = certify(folder, ranked_release).certificates["mira"]
+    assert len(scripted.asked) == asked
+    assert again == first  # the seconds that it took are those of the first time
+
+
+def test_a_plan_asks_and_writes_nothing(folder: Path, ranked_release: Path) -> None:
+    scripted = prefer_bright(folder)
+    planned = certify(folder, ranked_release, dry_run=True)
+    assert sum(plan.plan.calls for plan in planned.judging.plans) == 2 * len(RANKED) * 2 + 40
+    assert not scripted.asked
+    assert not planned.path.exists()
+
+
+def test_a_spent_budget_leaves_the_earlier_certificate(folder: Path, ranked_release: Path) -> None:
+    prefer_bright(folder)
+    first = certify(folder, ranked_release, samples=12).certificates["mira"]
+    done = certify(folder, ranked_release, budget_usd=1.0)
+    assert done.judging.spent
+    assert not done.certificates
+    assert read_certificates(root(folder)) == {"mira": first}
+
+
+def board(folder: Path) -> dict[str, Uncertified]:
+    judge(folder / "evaluation.yaml")
+    return dict(read_results(folder).uncertified)
+
+
+def test_a_board_names_a_judge_without_a_certificate(folder: Path, ranked_release: Path) -> None:
+    prefer_bright(folder)
+    assert board(folder) == {"mira": Uncertified.NO_CERTIFICATE}
+    certify(folder, ranked_release)
+    results = read_results(folder)
+    assert not results.uncertified
+    assert results.certificates["mira"].set.name == "ranked"
+    (line,) = (line for line in results.trust if line.measure == "certificate")
+    assert "mira decides as people do on 100 %" in line.said
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"model": "two"}, Uncertified.OTHER_MODEL),
+        ({"server": "elsewhere.example"}, Uncertified.OTHER_PROVIDER),
+        ({"decimals": True}, Uncertified.OTHER_PROMPT),
+    ],
+)
+def test_a_board_by_another_judge_than_the_certified_is_flagged(
+    change: Row, reason: Uncertified, folder: Path, ranked_release: Path, monkeypatch: Any
+) -> None:
+    scripted = prefer_bright(folder)
+    certify(folder, ranked_release)
+    signature = {**scripted.signature(), **change}
+    options = {"decimals": signature.pop("decimals")} if "decimals" in change else {}
+    monkeypatch.setattr(ScriptedJudge, "signature", lambda _: signature)
+    config_of(folder, [judge_of(pairwise={"share": 1.0}, **options)])
+    assert board(folder) == {"mira": reason}
+
+
+def test_the_worth_of_judges_travels_in_the_definition_of_figures(
+    folder: Path, ranked_release: Path
+) -> None:
+    prefer_bright(folder)
+    board(folder)
+    certify(folder, ranked_release)
+    (facts,) = {
+        json.dumps(row.definition["certificates"], sort_keys=True)
+        for row in read_results(folder).results
+        if row.metric == "win_rate" and isinstance(row.definition, dict)
+    }
+    assert json.loads(facts)["mira"] | {"day": ""} == {
+        "set": "ranked",
+        "day": "",
+        "samples": 30,
+        "accuracy": 1.0,
+        "people": pytest.approx(2 / 3),
+    }
+
+
+def ranks_file(folder: Path, names: Iterable[str] = WORDS) -> Path:
+    path = folder / "ranks.jsonl"
+    lines = [
+        {"sample_id": name, "rater": "ada", "system": system, "rank": place}
+        for name in names
+        for place, system in enumerate(SYSTEMS, 1)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def always_alike(request: Request) -> str:
+    return rated(7) if len(images_of(request)) == 1 else "No difference. [[tie]]"
+
+
+def test_a_file_of_ranks_is_of_the_runs_own_outputs(folder: Path) -> None:
+    ScriptedJudge(always_alike).use()
+    certificate = certify(folder, ranks_file(folder)).certificates["mira"]
+    assert certificate.set.name == "ranks.jsonl"
+    assert certificate.accuracy["pointwise"].pairs == len(WORDS)
+    assert certificate.accuracy["pointwise"].ties.value == 1  # 7 for all
+    assert certificate.people is None
+
+
+def test_a_run_in_which_people_ranked_is_a_set(folder: Path) -> None:
+    ScriptedJudge(always_alike).use()
+    write(folder, HUMAN, [row for name in WORDS for row in rank(name, "birch")])
+    certificate = certify(folder, folder / "evaluation.yaml").certificates["mira"]
+    assert certificate.set.samples == len(WORDS)
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("benchmark", "people ranked nothing in '.*benchmark'"),
+        (
+            "ranks.jsonl",
+            "no output in 'ranks.jsonl' is one that people ranked|people ranked nothing",
+        ),
+    ],
+)
+def test_what_nobody_ranked_is_refused(place: str, problem: str, folder: Path) -> None:
+    ScriptedJudge().use()
+    ranks_file(folder, ["elsewhere"])
+    with pytest.raises(RunError, match=problem):
+        certify(folder, folder / place)
+
+
+def test_a_judge_without_the_rubric_of_boards_is_refused(
+    folder: Path, ranked_release: Path
+) -> None:
+    config_of(folder, [judge_of(rubrics=["text_rendering"])])
+    with pytest.raises(ConfigError, match="judge 'mira' does not rate by 'overall'"):
+        certify(folder, ranked_release)
+
+
+def test_the_command_shows_judges_beside_people(folder: Path, ranked_release: Path) -> None:
+    prefer_bright(folder)
+    page = called(folder, "audit", "--certify", ranked_release).output
+    assert "agreement with 2 people on 30 samples of 2 systems, ranked" in page
+    assert "people, with each other" in page
+
+
+def test_options_of_the_other_audit_are_refused(folder: Path, ranked_release: Path) -> None:
+    for options in (["--certify", ranked_release, "--again"], ["--format", "jsonl"]):
+        error = called(folder, "audit", *options).exception
+        assert isinstance(error, ConfigError)
+        assert "--certify" in str(error)
+
+
+def test_a_damaged_file_of_certificates_is_one_line(folder: Path) -> None:
+    (root(folder) / "certificates.json").write_text('{"judges": {"mira": {}}}')
+    with pytest.raises(RunError, match="run `echo-hf audit --certify SET` again"):
+        read_certificates(root(folder))
