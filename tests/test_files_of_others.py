@@ -133,12 +133,14 @@ OPENED: Mapping[str, set[str]] = {
         "quickstart/run.py",
         *("quickstart/systems.py", "quickstart/truth.py", "report/export.py", "report/markup.py"),
         *("hub/leaderboard_space/app.py",),
+        "judging/speaks_to_judge.py",  # its phrases, and beside them what an audit wrote
     },
     "a run's own, or what this process wrote": {
         *("_infra/ray_pool.py", "apps/review.py", "builder/build.py", "builder/update.py"),
         *("cli/build.py", "cli/evaluate.py", "collect/takedown.py", "curate/decisions.py"),
         *("curate/edits.py", "curate/privacy.py", "engines/pixels.py", "engines/vllm_guard.py"),
         *("images/store.py", "images/loader.py", "judging/figures.py", "judging/audit.py"),
+        "judging/hostile.py",
         *("judging/score.py", "pipeline/stage_runner.py", "report/run_data.py"),
         *("samples/screenshots.py", "systems/journal.py"),
         *("systems/images.py", "hub/hydrate.py", "hub/release.py", "hub/publish.py"),

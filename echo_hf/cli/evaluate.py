@@ -327,6 +327,7 @@ def audit(
         None, "Samples to make honeypots for, 20 unless given; of --certify all.", min=1
     ),
     again: bool = flag("--again", "Show the same once more: has a judge changed?"),
+    pictures: str = choice("all", "Hostile pictures beside blanks: all, tricks, faults or none."),
     certify: str | None = choice(
         None,
         "Instead, hold judges against people: a release with human, a run, or a file of ranks.",
@@ -341,7 +342,7 @@ def audit(
     keep_going: KeepGoing = False,
     runs: Runs = None,
 ) -> Payload:
-    """Report whether judges notice blank or shuffled images. Unchanged and renamed ones, too."""
+    """Report whether judges notice blank or damaged images, and whether tricks fool them."""
     from echo_hf.cli.certificate_view import show_certificates
     from echo_hf.cli.evaluation_view import show_audit
     from echo_hf.judging.audit import DEFAULT_SAMPLES
@@ -350,8 +351,9 @@ def audit(
 
     options: Payload = {"dry_run": dry_run, "budget_usd": budget, "keep_going": keep_going}
     if certify is not None:
-        if again:
-            raise ConfigError("--again is of honeypots: leave it out, or --certify")
+        if again or pictures != "all":
+            option = "--again" if again else "--pictures"
+            raise ConfigError(f"{option} is of honeypots: leave it out, or --certify")
         options |= {"format": format_, "samples": samples}
         with open_progress(sums_up_calls=True) as watch:
             done = certify_judges(config, certify, runs=runs, judges=judges, watch=watch, **options)
@@ -359,11 +361,12 @@ def audit(
         return {**_judging_payload(done.judging), "certificates": done.certificates}
     if format_ is not None:
         raise ConfigError("--format goes with --certify FILE alone")
-    options |= {"samples": samples or DEFAULT_SAMPLES, "again": again}
+    options |= {"samples": samples or DEFAULT_SAMPLES, "again": again, "pictures": pictures}
     with open_progress(sums_up_calls=True) as watch:
         audited = run_audit(config, runs=runs, judges=judges, watch=watch, **options)
     show_audit(watch.console, audited)
-    return {**_judging_payload(audited.judging), "judges": audited.judges}
+    judged = {"judges": audited.judges, "words": audited.words}
+    return {**_judging_payload(audited.judging), **judged}
 
 
 def checks(

@@ -16,6 +16,7 @@ from echo_hf._infra.console import SEE_MORE, PlainConsole, make_table, say, say_
 from echo_hf._infra.text import (
     clean,
     escape_markdown,
+    format_interval,
     format_rounded,
     name_stand_in,
     percent,
@@ -36,6 +37,7 @@ from echo_hf.engines.planner import (
 from echo_hf.errors import describe_install
 from echo_hf.judging.audit import AuditResult, NotAudited
 from echo_hf.judging.board import judge_names
+from echo_hf.judging.hostile import describe_faults, describe_left_out, describe_tricks
 from echo_hf.judging.judge import PLAN_NOTES
 from echo_hf.judging.session import JudgeRows, JudgingPlan, JudgingResult
 from echo_hf.judging.trust import describe_drift
@@ -354,6 +356,7 @@ def show_audit(console: Console, audited: AuditResult) -> None:
             console,
             f"asked twice: {alike}, standard deviation {format_rounded(noise['deviation'], 2)}",
         )
+        show_pictures(console, audit.get("pictures", {}))
         if audit.get("drift"):
             say(console, f"asked again: {describe_drift(audit['drift'])}")
         if use is not None:
@@ -366,7 +369,37 @@ def show_audit(console: Console, audited: AuditResult) -> None:
                 f"{percent(use['ties'])} of {use['pairs']:,} pairs tied",
             )
         console.print()
+    if (words := audited.words) and words.missing:
+        say(console, f"words in outputs were not read: {words.missing}", "yellow")
+        say(console, "without it, let a judge rate by the rubric speaks_to_judge", "dim")
+    elif words:
+        say(console, f"words read in {words.read:,} of {pluralize(words.outputs, 'output')}")
     show_judging(console, audited.judging)
+
+
+def show_pictures(console: Console, pictures: Mapping[str, Any]) -> None:
+    """Print what hostile pictures did to a judge's ratings."""
+    if tricks := pictures.get("tricks"):
+        say(console, describe_tricks(tricks), "red" if tricks["raised_by"] else "")
+    if faults := pictures.get("faults"):
+        say(console, describe_faults(faults))
+    if not getattr(console, "details", False):
+        left_out = (names for part in pictures.values() for names in part["left_out"].values())
+        if count := sum(sum(names.values()) for names in left_out):
+            say(console, f"{count:,} of these pictures were not drawn: {SEE_MORE}", "dim")
+        return
+    for kind, part in pictures.items():
+        rows: TableRows = []
+        for name, figure in part["pictures"].items():
+            ends = format_interval(figure["interval"], 2)
+            seen = "" if figure["not_seen"] is None else str(figure["not_seen"])
+            verdict = Text("raises" if figure["raises"] else "", "red")
+            change = format_rounded(figure["change"], 2)
+            rows.append((name, str(figure["rated"]), change, ends, seen, verdict))
+        heads = (kind, "rated", "change", "95 %", "not seen", "")
+        console.print(make_table(*heads, left=[kind], rows=rows))
+        for line in describe_left_out(part):
+            say(console, line, "dim")
 
 
 def make_check_table(audit: Mapping[str, Any]) -> Table:

@@ -39,6 +39,7 @@ NameRule = match_pattern("[a-z][a-z0-9_]{0,79}", "a name of lower-case letters, 
 FIGURES = ("win_rate", "win_rate_human_corrected", "human_corrected", "bradley_terry")
 RESERVED = frozenset({*FIGURES, "sample_id", "metric", "applies", "rationale", "outcome"})
 OVERALL, TEXT_RENDERING = "overall", "text_rendering"
+SPEAKS_TO_JUDGE = "speaks_to_judge"  # counted with what OCR reads, and no metric of its own
 PUBLISHED_SCALE = (1.0, 10.0)
 AnswerKind = Literal["rating", "yes_no"]
 Split = Literal["image_to_image", "text_to_image"]

@@ -24,10 +24,18 @@ from echo_hf._infra.atomic import write_json
 from echo_hf._infra.text import one_line
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.config.rubrics import OVERALL, Scale
-from echo_hf.errors import ConfigError, RunError
+from echo_hf.errors import ConfigError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.judging import judge as judging
 from echo_hf.judging.board import FAILED_AUDIT
+from echo_hf.judging.hostile import (
+    OTHER_FACE,
+    PICTURE_CHOICES,
+    RAISED_BY_PICTURES,
+    HostileSet,
+    PictureMaker,
+    summarize_pictures,
+)
 from echo_hf.judging.rate import (
     TO_RATE,
     OutputsToRate,
@@ -37,8 +45,9 @@ from echo_hf.judging.rate import (
     make_task_filter,
     to_dataset,
 )
-from echo_hf.judging.results import FailedAudits
+from echo_hf.judging.results import FailedAudits, JudgePictures
 from echo_hf.judging.session import JudgeRows, JudgeTask, JudgingResult
+from echo_hf.judging.speaks_to_judge import SpeechReading, drop_speech, read_outputs
 from echo_hf.metrics.result import estimate_mean
 from echo_hf.reasons import Reason
 from echo_hf.scores.votes import count_votes, to_verdicts
@@ -96,6 +105,7 @@ class AuditResult:
 
     judging: JudgingResult
     judges: Mapping[str, Mapping[str, Any]]
+    words: SpeechReading | None = None  # of all outputs, unless tricks were left out
 
 
 def audit(
@@ -105,12 +115,15 @@ def audit(
     judges: Sequence[str] | None = None,
     samples: int = DEFAULT_SAMPLES,
     again: bool = False,
+    pictures: str = "all",
     **limits: Unpack[judging.JudgingOptions],
 ) -> AuditResult:
-    """Show each judge honeypots instead of outputs, with its own instructions.
+    """Show each judge honeypots and hostile pictures, with its own instructions.
 
     What was answered is read from the store, unless they are shown again, to see how it drifts.
     """
+    if pictures not in PICTURE_CHOICES:
+        raise ConfigError(unknown("choice", pictures, PICTURE_CHOICES, "--pictures"))
     if samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {DEFAULT_SAMPLES}")
     run = EvaluationRun.from_config(config, runs)
@@ -136,13 +149,18 @@ def audit(
                     f"{str(folder.root)!r}: run `echo-hf generate` first"
                 )
             first = ROUND_STEP * numbers.get(judge.name, 0)
-            honeypots = _make_honeypots(pairs, folder.images, first, inputs=rubric.sees_inputs)
+            inputs = rubric.sees_inputs
+            honeypots = [*_make_honeypots(pairs, folder.images, first, inputs=inputs)]
             is_scalar = judge.answer_form == "scalar"
             scales[judge.name] = None if is_scalar else get_scale(judge, rubric)
-            rows = to_dataset(TO_RATE, honeypots)
+            real = [row for row in honeypots if row["system"] == Honeypot.REAL]
+            hostile_sets[judge.name] = maker.draw(pairs)
+            rows = to_dataset(TO_RATE, [*honeypots, *maker.build_rows(pairs, real)])
             yield judging.rating_question(judge, rubric, config.protocol, rows, sent)
 
     by_name, scales = {judge.name: judge for judge in chosen}, dict[str, Scale | None]()
+    maker = PictureMaker(folder.images, PICTURE_CHOICES[pictures], config.metrics)
+    hostile_sets = dict[str, list[HostileSet]]()
 
     def write(root: Path, judged: JudgeRows, _: Collection[str]) -> Path:
         if judged.rows.num_rows:  # an earlier audit stays where no answer came
@@ -151,6 +169,14 @@ def audit(
             earlier_rounds = audits.get(name, {}).get("rounds", ())
             rounds = add_round(earlier_rounds, numbers.get(name, 0), judged)
             audit = build_audit(by_name[name], scales[name], judged, ratings)
+            hostile = summarize_pictures(
+                judged.rows.to_pylist(),
+                scales[name] or _find_spread(judged),
+                audit["noise"]["deviation"],
+                hostile_sets[name],
+                maker.kinds,
+            )
+            add_pictures(audit, hostile, audits.get(name, {}))
             audits[name] = {**audit, "rounds": rounds}
             write_json(root / AUDIT_FILE, {"judges": audits})
         return root / AUDIT_FILE
@@ -162,7 +188,17 @@ def audit(
     for name in by_name:
         if name in audits:
             summaries[name] = {**audits[name], "drift": find_drift(audits[name]["rounds"])}
-    return AuditResult(result, summaries)
+    words = None
+    if "tricks" in maker.kinds and not limits.get("dry_run"):
+        words = read_outputs(folder.root, folder.images, outputs, limits.get("watch"))
+    return AuditResult(result, summaries, words)
+
+
+def _find_spread(judged: JudgeRows) -> Scale:
+    """Return the lowest and highest rating of real outputs, for a judge without a scale."""
+    rows = judged.rows.filter(pc.equal(judged.rows["system"], Honeypot.REAL.value))
+    ratings = rows["rating"].drop_null().to_pylist()
+    return min(ratings, default=0.0), max(ratings, default=0.0)
 
 
 def _draw(outputs: OutputsToRate, tasks: Iterable[Task], samples: int) -> list[tuple[Task, str]]:
@@ -270,6 +306,14 @@ def build_audit(
     }
 
 
+def add_pictures(audit: dict[str, Any], hostile: Row, earlier: Mapping[str, Any]) -> None:
+    """Add what hostile pictures did; of a kind that was left out this time, what they did last."""
+    is_alike = earlier.get("digest") == audit["digest"]
+    audit["pictures"] = {**(earlier.get("pictures", {}) if is_alike else {}), **hostile}
+    if audit["pictures"].get("tricks", {}).get("raised_by"):
+        audit["failed"].append(RAISED_BY_PICTURES)
+
+
 def add_round(rounds: Iterable[Row], number: int, judged: JudgeRows) -> list[Row]:
     """Add the newest round to a judge's rounds, in place of its earlier state if it was resumed."""
     earlier = {(row["number"], row["digest"]): row for row in rounds}
@@ -341,6 +385,7 @@ class Audit(BaseModel):
 
     failed: list[str]
     rounds: list[dict[str, Any]] = []
+    pictures: JudgePictures = {}
 
 
 AUDITS = TypeAdapter(dict[Literal["judges"], dict[str, Audit]])
@@ -363,12 +408,18 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
 
 
 def drop_audit_ratings(root: Path, samples: Collection[str]) -> None:
-    """Remove the ratings of samples, and of others that were shown one of their outputs."""
+    """Remove the ratings of samples, and of others that were shown one of their outputs.
+
+    What was read in their outputs goes with them.
+    """
+    drop_speech(root, samples)
     audits, changed = read_audits(root), False
     for turn in chain.from_iterable(audit["rounds"] for audit in audits.values()):
         real = (row for row in turn["ratings"] if row[1] == Honeypot.REAL)
         gone = {image for name, _, image, _ in real if name in samples}
         kept = [row for row in turn["ratings"] if row[0] not in samples and row[2] not in gone]
+        # Whose face was shown in the place of another's is not noted.
+        kept = [row for row in kept if not gone or row[1] != OTHER_FACE]
         changed, turn["ratings"] = changed or len(kept) < len(turn["ratings"]), kept
     if changed:
         write_json(root / AUDIT_FILE, {"judges": audits})

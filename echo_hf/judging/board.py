@@ -114,6 +114,7 @@ def show_board(console: Console, path: Path) -> None:
     _show_metrics(console, columns, results.system_models, shown_judges)
     _show_reliability(console, results, splits)
     for name, split in splits.items():
+        _show_speech(console, name, split)
         show_failure_rates(console, results, split, tables=1)
         _show_sealed(console, name, results, split)
     scales = read_ruler(path.parent)
@@ -339,6 +340,14 @@ def _show_reliability(
             say(console, f"{name}: not known how often systems succeed: {missing}", "yellow")
 
 
+def _show_speech(console: Console, name: str, split: SavedSplit) -> None:
+    """Print whose outputs have words that speak to the judge, in a line."""
+    from echo_hf.judging.speaks_to_judge import describe_speech
+
+    if split.speaks_to_judge and (line := describe_speech(split.speaks_to_judge)):
+        say(console, clean(f"{name}: {line}", MAX_LINE), "yellow")
+
+
 def _show_sealed(console: Console, name: str, results: SavedResults, split: SavedSplit) -> None:
     """Print the board on public, sealed and all samples, and whether systems were trained on it."""
     public = results.rates(name)
@@ -414,6 +423,7 @@ def show_scores(console: Console, path: Path) -> None:
         if split.metrics:
             table = _metric_table(split.metrics, {} if split.win_rate else systems)
             show_table(console, f"{name}: what people complain about", table)
+        _show_speech(console, name, split)
         show_failure_rates(console, results, split)
         _show_reliability(console, results, {name: split})
         if split.reliability and split.reliability.result:

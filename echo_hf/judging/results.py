@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     ConfigDict,
@@ -191,6 +191,20 @@ class SavedReliability(FigureModel):
         return self
 
 
+class SavedSpeech(FigureModel):
+    """A system's outputs whose words speak to the judge, by sample.
+
+    Of its `outputs` OCR read some, and judges were asked about some; `checked` were either.
+    """
+
+    system: str
+    outputs: int
+    read: int = 0
+    asked: int = 0
+    checked: int = 0
+    samples: tuple[str, ...] = ()
+
+
 class SavedSplit(FigureModel):
     samples: int
     win_rate: SavedWinRates | None = None
@@ -201,13 +215,54 @@ class SavedSplit(FigureModel):
     sealed: SavedSealed | None = None
     dated: Contamination | None = None
     reliability: SavedReliability | None = None  # where systems drew several outputs of a sample
+    speaks_to_judge: tuple[SavedSpeech, ...] = ()  # where words in outputs were looked for
 
     @model_serializer(mode="wrap")
     def _leave_out_missing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = serialize(self)
-        beside = ("sealed", "dated", "reliability")
-        absent = {name for name in beside if written[name] is None}
+        beside = ("sealed", "dated", "reliability", "speaks_to_judge")
+        absent = {name for name in beside if not written[name]}
         return {name: value for name, value in written.items() if name not in absent}
+
+
+class SavedPicture(FigureModel):
+    """How a judge's ratings of pictures of one kind differ from those of the real outputs.
+
+    `raises` is of a trick; `not_seen` and `share` are of a fault, where the judge's noise is known.
+    """
+
+    shown: int = 0
+    rated: int = 0
+    change: float | None = None
+    interval: Interval | None = None
+    reason: Unscored | None = None
+    raises: bool = False
+    not_seen: int | None = None
+    share: float | None = None
+
+
+class SavedPictures(FigureModel):
+    """Changes of a judge's ratings by the tricks, or the faults, of an audit.
+
+    Intervals hold at `level` over samples; `limit` is what a trick may raise, `margin` what a
+    rating falls by noise.
+    """
+
+    level: float
+    unit: str
+    adjusted: str | None = None
+    limit: float | None = None
+    margin: float | None = None
+    pictures: Mapping[str, SavedPicture] = {}
+    raised_by: tuple[str, ...] = ()
+    rated: int = 0
+    not_seen: int = 0
+    share: float | None = None
+    left_out: Mapping[str, ReasonCounts] = {}
+    languages: Mapping[Literal["drawn", "left_out"], tuple[str, ...]] = {}
+
+
+JudgePictures = Mapping[Literal["tricks", "faults"], SavedPictures]
 
 
 class SavedIdentity(FigureModel):
@@ -230,6 +285,7 @@ class SavedResults(FigureModel, ReleasedResults):
     applicability: ApplicabilitySource | None = None
     trust: tuple[SavedTrustLine, ...] = ()
     judge_drift: Mapping[str, Mapping[str, Any]] = {}
+    judge_pictures: Mapping[str, JudgePictures] = {}
     certificates: Mapping[str, JudgeCertificate] = {}  # of the judges whose ratings count
     uncertified: Mapping[str, Uncertified] = {}
     checks: tuple[SavedCheck, ...] = ()
@@ -244,6 +300,12 @@ class SavedResults(FigureModel, ReleasedResults):
                 "config first"
             )
         return results
+
+    @model_serializer(mode="wrap")
+    def _leave_out_missing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = serialize(self)
+        absent = {name for name in ("judge_pictures",) if not written[name]}
+        return {name: value for name, value in written.items() if name not in absent}
 
     def write(self, path: Path) -> None:
         write_json(path, self.model_dump(mode="json", by_alias=True))

@@ -58,11 +58,13 @@ from echo_hf.judging.results import (
     SavedReliability,
     SavedResults,
     SavedSealed,
+    SavedSpeech,
     SavedSplit,
     SavedWinRates,
 )
 from echo_hf.judging.ruler import update_ruler
 from echo_hf.judging.sealed import make_sealed_rows, read_sealed_tables, score_dates, score_sealed
+from echo_hf.judging.speaks_to_judge import count_speech, make_speech_rows, read_speech
 from echo_hf.judging.trust import ContaminationFigure, Trust, collect_trust_lines
 from echo_hf.metrics.base import Metric, registered
 from echo_hf.metrics.result import MetricResult, coverage_of, describe_error
@@ -167,6 +169,7 @@ class SplitScores:
     dated: scores.Contamination | None = None
     overall: RatingTable | None = None
     reliability: SavedReliability | None = None
+    speech: tuple[SavedSpeech, ...] = ()
 
     def describe(self) -> SavedSplit:
         return SavedSplit(
@@ -179,6 +182,7 @@ class SplitScores:
             sealed=self.sealed,
             dated=self.dated,
             reliability=self.reliability,
+            speaks_to_judge=self.speech,
         )
 
 
@@ -208,6 +212,7 @@ class Scores:
             if split.reliability and split.reliability.result:
                 found = split.reliability.result
                 rows += make_reliability_rows(found, split.split, self.protocol, split.samples)
+            rows += make_speech_rows(split.speech, split.split, self.protocol)
             if split.sealed:
                 rows += make_sealed_rows(split.sealed, split.split, self.protocol)
         return rows
@@ -270,7 +275,10 @@ def score(
     )
     trusted = {split.split: split.win_rates.trust for split in splits if split.win_rates}
     compared = {split.split: split.pairwise for split in splits if split.pairwise}
-    rounds = {name: audit["rounds"] for name, audit in read_audits(folder.root).items()}
+    audits = read_audits(folder.root)
+    rounds = {name: audit["rounds"] for name, audit in audits.items()}
+    tested = collect_contamination(splits)
+    pictures = {name: parts for name, audit in audits.items() if (parts := audit.get("pictures"))}
     drifts = {name: drift for name, turns in rounds.items() if (drift := find_drift(turns))}
     SavedResults(
         benchmark=SavedIdentity(**benchmark.identity()),
@@ -280,9 +288,8 @@ def score(
         applicability=tables.fits_from,
         systems=models.systems,
         judges=models.judges,
-        trust=tuple(
-            collect_trust_lines(trusted, drifts, compared, collect_contamination(splits), worth)
-        ),
+        trust=tuple(collect_trust_lines(trusted, drifts, compared, tested, worth, pictures)),
+        judge_pictures=pictures,
         judge_drift=drifts,
         certificates=certificates,
         uncertified=uncertified,
@@ -354,7 +361,9 @@ class ScoredRun:
         samples = len(tables.tasks[name])
         figures_of = name, samples, rates, figures, pairwise, by_people, failures
         reliability = self.score_reliability(name, figures, misfits)
-        return SplitScores(*figures_of, overall=overall, reliability=reliability)
+        outputs = tables.select_split(tables.outputs, name)
+        speech = count_speech(read_speech(self.folder.root), outputs, ratings)
+        return SplitScores(*figures_of, overall=overall, reliability=reliability, speech=speech)
 
     def score_reliability(
         self, split: str, figures: Sequence[SystemMetric], misfits: Mapping[str, frozenset[str]]

@@ -15,6 +15,7 @@ from echo_hf.config.checks import ModelIdentity
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.hub.run_tables import CertificateFacts
 from echo_hf.judging.anchors import Anchors, fit_strengths
+from echo_hf.judging.hostile import describe_faults, describe_tricks
 from echo_hf.judging.results import SavedTrustLine, UnevenCoverage
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, Way
 from echo_hf.scores.rating_table import RatingTable
@@ -46,6 +47,8 @@ MEANINGS: Mapping[str, str] = {
     "the same judges on the same pairs: the nearer to people, by Kendall's tau within samples",
     "judge_drift": "what a judge says of the same images later, less what it said first: beyond 0, "
     "its older and newer ratings do not compare",
+    "hostile_pictures": "whether words, seals or effects in a picture, which make it no better, "
+    "raise a judge's rating, and which faults drawn into outputs the judge does not see",
 }
 WAY_NAMES: Mapping[Way, str] = {"pointwise": "ratings", "pairwise": "choices"}
 ContaminationFigure = tuple[str, str, scores.Contamination]  # measure, split, what was tested
@@ -241,6 +244,7 @@ def collect_trust_lines(
     compared: Mapping[str, PairwiseAgreement],
     trained: Iterable[ContaminationFigure] = (),
     worth: Mapping[str, CertificateFacts] | None = None,
+    pictures: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[SavedTrustLine]:
     """Collect all trust lines: of each split, of both together, and of judges audited again."""
     lines = [line for split, trust in trust_by_split.items() for line in trust.build_lines(split)]
@@ -260,4 +264,8 @@ def collect_trust_lines(
     for judge, drift in drifts.items():
         reason = Unscored.NOTHING_IN_COMMON if drift["difference"] is None else None
         lines.append(_build_line("judge_drift", None, f"{judge} {describe_drift(drift)}", reason))
+    describe = {"tricks": describe_tricks, "faults": describe_faults}
+    for judge, kinds in (pictures or {}).items():
+        sentence = "; ".join(describe[kind](kinds[kind]) for kind in describe if kind in kinds)
+        lines.append(_build_line("hostile_pictures", None, f"{judge} {sentence}"))
     return sorted(lines, key=lambda line: list(MEANINGS).index(line.measure))

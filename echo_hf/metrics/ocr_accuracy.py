@@ -280,17 +280,25 @@ class TextReader:
 
     def read(self, levels: NDArray[np.uint8]) -> TextLines:
         """Read the text of an image, blue first."""
+        return self.locate(levels)[0]
+
+    def locate(
+        self, levels: NDArray[np.uint8]
+    ) -> tuple[TextLines, Sequence[NDArray[np.floating[Any]]]]:
+        """Read the text of an image, blue first, with the four corners of each line."""
         height, width = levels.shape[:2]
         if max(height, width) > MAX_ASPECT * min(height, width):
-            return TextLines((), f"{width} x {height} pixels, expected at most 1 to {MAX_ASPECT}")
+            why = f"{width} x {height} pixels, expected at most 1 to {MAX_ASPECT}"
+            return TextLines((), why), ()
         try:
             output = self._engine(levels)
         except MemoryError:
             raise  # says nothing about the image
         except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own
-            return TextLines((), describe_error(error))
+            return TextLines((), describe_error(error)), ()
         pairs = zip(getattr(output, "txts", None) or (), output.scores or (), strict=True)
-        return TextLines(tuple(TextLine(str(text), float(sure)) for text, sure in pairs))
+        lines = tuple(TextLine(str(text), float(sure)) for text, sure in pairs)
+        return TextLines(lines), output.boxes if lines else ()
 
 
 def order_blue_first(image: Image.Image) -> NDArray[np.uint8]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf.config.evaluation import EvaluationBase
-from echo_hf.config.rubrics import OVERALL, PUBLISHED_SCALE, RUBRICS, Rubric, Scale
+from echo_hf.config.rubrics import OVERALL, PUBLISHED_SCALE, RUBRICS, SPEAKS_TO_JUDGE, Rubric, Scale
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.metrics.base import Metric, list_measured
 from echo_hf.metrics.result import (
@@ -178,7 +178,8 @@ def list_figures(config: EvaluationBase, rated: Collection[str] = ()) -> list[ty
     measured = {metric.rubric for metric in metrics if "ratings" in metric.needs}
     own = {rubric.name: rubric for rubric in config.rubrics}
     known = {name for name in rated if name in own or name in RUBRICS.list_names()}
-    rubrics = known.union(*(judge.rubrics for judge in config.judges)) - {OVERALL, *measured}
+    known = known.union(*(judge.rubrics for judge in config.judges))
+    rubrics = known - {OVERALL, SPEAKS_TO_JUDGE, *measured}
     scales = {judge.name: judge.scale for judge in config.judges if judge.scale}
     return metrics + [
         make_rubric_metric(config.find_rubric(name), scales) for name in sorted(rubrics)

@@ -298,6 +298,7 @@ def build_trust(data: RunData) -> Markup | None:
     lines = groupby(data.results.trust, attrgetter("measure"))
     cards = [(measure, list(group)) for measure, group in lines]
     judged = {"certificates": data.results.certificates, "ways": WAY_NAMES}
+    judged |= {"pictures": data.results.judge_pictures}
     return render("trust.html.jinja", cards=cards, splits=splits, **judged) if cards else None
 
 

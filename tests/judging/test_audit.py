@@ -58,6 +58,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def audited(folder: Path, **options: Any) -> AuditResult:
+    """An audit by honeypots alone, unless it names hostile pictures as well."""
+    options = {"pictures": "none", **options}
     return audit(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
 
@@ -178,10 +180,10 @@ def test_scale_use_is_that_of_the_run_s_ratings(folder: Path) -> None:
 
 def test_the_verb_shows_what_was_found(folder: Path) -> None:
     judge_who(folder, blank=8).use()
-    planned = called(folder, "audit", "--dry-run")
+    planned = called(folder, "audit", "--pictures", "none", "--dry-run")
     assert planned.exit_code == 0
     assert "nothing was asked" in planned.output
-    done = called(folder, "audit")
+    done = called(folder, "audit", "--pictures", "none")
     assert done.exit_code == 0
     for words in ("mira, by overall", "blank", "failed", "asked twice", "audit.json"):
         assert words in done.output.replace("\n", "")

@@ -174,7 +174,8 @@ def test_whatever_was_rated_each_measure_says_one_thing(cube: Cube) -> None:
     coverage = scores.win_rate(table, n_boot=0).coverage
     trust = Trust.from_ratings(table, "corrected", Models(makers, makers), 20, coverage)
     found = collect_trust_lines({"text_to_image": trust}, {}, {})
-    silent = {"certificate", "pairwise", "judge_drift", "contamination", "dated_contamination"}
+    silent = {"pairwise", "judge_drift", "hostile_pictures", "contamination", "dated_contamination"}
+    silent.add("certificate")
     silent |= set() if trust.uneven_coverage else {"coverage"}
     rates = scores.win_rate(table, n_boot=0).win_rate
     if sum(rate is not None for rate in rates.values()) < 3:  # where there are two, it says nothing

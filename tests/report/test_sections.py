@@ -150,6 +150,36 @@ def test_how_far_to_trust_a_run(tmp_path: Path) -> None:
     assert sections.build_trust(run_data(tmp_path, SAMPLES, ratings=ratings, results=older)) is None
 
 
+def test_what_pictures_did_to_a_judge_and_whose_words_speak_to_it(tmp_path: Path) -> None:
+    """A table for each kind of pictures beside the cards; a table of outputs below the board."""
+    ratings = _ratings(1)
+    seal = {"rated": 20, "change": 1.25, "interval": [0.75, 1.75], "raises": True}
+    frame = {"rated": 8, "change": 0.125, "reason": "few_samples"}
+    blur = {"rated": 20, "change": -2.0, "interval": [-3, -1], "not_seen": 5, "share": 0.25}
+    kind = {"level": 0.95, "unit": "sample"}
+    pictures = {
+        "tricks": {**kind, "pictures": {"seal": seal, "<b>frame": frame}, "raised_by": ["seal"]},
+        "faults": {**kind, "pictures": {"blur": blur}},
+    }
+    data = run_data(tmp_path, SAMPLES, ratings=ratings)
+    written = data.results.model_dump(mode="json", by_alias=True)
+    assert "judge_pictures" not in written
+    written["judge_pictures"] = {"<i>mira": pictures}
+    split = SAMPLES[0].split
+    speech = {"system": "<u>bravo", "outputs": 24, "checked": 20, "samples": list("abcdefg")}
+    written["details"][split]["speaks_to_judge"] = [speech]
+    data = replace(data, results=SavedResults.model_validate(written))
+    page = sections.build_trust(data)
+    assert "What tricks in pictures do to ratings by <i>mira" in words(page)
+    assert re.search(r"Seal 20 1.25 0.75 – 1.75 raises", words(page))
+    assert re.search(r"Blur 20 \S2.00 .+ 25", words(page))
+    board = sections.build_board(data)
+    assert re.search(
+        r"<u>bravo 7 20 of 24 a, b, c, d, e ?, and 2 more in results.json", words(board)
+    )
+    assert not {"i", "u"} & {tag for tag, _ in Parsed(f"{page}{board}").tags}
+
+
 BY_PEOPLE: dict[str, Any] = {
     "win_rate": {"anole_two": 0.25, "bravo": 0.75, "<b>cara": None},
     "interval": {"anole_two": [0.125, 0.375], "bravo": [0.625, 0.875], "<b>cara": None},
