@@ -253,7 +253,7 @@ def _resolve_path(options: SectionT, key: str, folder: Path) -> SectionT:
 
 
 ImageSize = Literal["published", "model_budget"]
-JudgeWork = Literal["rate", "compare", "answer"]
+JudgeWork = Literal["rate", "compare", "answer", "any"]
 MaxTokens = Annotated[StrictInt, Field(ge=16, le=65_536)]
 
 
@@ -380,6 +380,8 @@ class JudgeConfig(Section):
         if work == "compare":
             is_ours = self.judge_file is None and self.answer_form == "rating"
             return is_ours or self.answer_form == "choice"
+        if work == "any":
+            return True
         if work == "answer":
             return self.judge_file is None and self.answer_form == "rating"
         return self.answer_form != "choice"

@@ -29,7 +29,7 @@ from echo_hf.metrics.base import ARROWS, get_better
 from echo_hf.scores.rating_table import IgnoredRating
 
 if TYPE_CHECKING:
-    from echo_hf.hub.run_tables import Anchor, Uncertified
+    from echo_hf.hub.run_tables import Anchor
     from echo_hf.judging.results import (
         SavedFailureRate,
         SavedMetric,
@@ -143,26 +143,31 @@ def _show_win_rates(console: Console, results: SavedResults) -> int:
         judges = dict.fromkeys(judge for rates in boards.values() for judge in rates.per_judge)
         names = ", ".join(judge_names(judges, results.failed_audit, results.judge_models))
         title = f"win rate ({results.protocol}), judged by {names}"
+        title += _list_uncertified(results, judges)
         reasons = [
             f"{name}: no intervals: {reason}"
             for name, rates in boards.items()
             for reason in (() if any(rates.interval.values()) else _describe_reasons(rates))
         ]
         show_table(console, title, _board_table(boards, results), reasons)
-        _show_uncertified(console, results)
     for rates in boards.values():
         remarks = [] if not any(rates.interval.values()) else [*_list_reasons(rates)]
         notes += len([*remarks, *describe_votes(rates.definition)])
     return notes
 
 
-def _show_uncertified(console: Console, results: SavedResults) -> None:
-    """Print which judges nobody has held against people, a line for each reason."""
-    by_reason: dict[Uncertified, list[str]] = {}
-    for judge, reason in results.uncertified.items():
-        by_reason.setdefault(reason, []).append(clean(judge, MAX_NAME))
-    for reason, judges in by_reason.items():
-        say(console, f"no certificate of {', '.join(judges)}: {reason.meaning}", "yellow")
+def _list_uncertified(results: SavedResults, judges: Collection[str]) -> str:
+    """Return which judges nobody has held against people, for the end of a title."""
+    names = [clean(judge, MAX_NAME) for judge in judges if judge in results.uncertified]
+    if not names:
+        return ""
+    return "; not certified" + (f": {', '.join(names)}" if len(names) < len(judges) else "")
+
+
+def _describe_uncertified(results: SavedResults, judges: Iterable[str]) -> Iterator[str]:
+    for judge in judges:
+        if reason := results.uncertified.get(judge):
+            yield f"{clean(judge, MAX_NAME)} is not certified: {reason.meaning}"
 
 
 def _read_results(path: Path) -> SavedResults:
@@ -389,6 +394,7 @@ def show_scores(console: Console, path: Path) -> None:
             judges = ", ".join(judge_names(rates.per_judge, failed, results.judge_models))
             title = f"{name}: win rate ({results.protocol}), judged by {judges}"
             notes = [*describe_votes(rates.definition), *_list_reasons(rates)]
+            notes += _describe_uncertified(results, rates.per_judge)
             uneven = {row.system for row in rated.uneven_coverage}
             table = _split_table(rates, rated.tiers.tiers, uneven, systems)
             show_table(console, title, table, notes)

@@ -97,9 +97,9 @@ def certify_judges(
     if samples is not None and samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, or none for all")
     run = EvaluationRun.from_config(config, runs)
-    chosen = judging.choose_judges(run.config, judges)
+    chosen = judging.choose_judges(run.config, judges, "any")
     for judge in chosen:
-        if OVERALL not in judge.rubrics:
+        if judge.can_do("rate") and OVERALL not in judge.rubrics:
             raise ConfigError(
                 f"judge {judge.name!r} does not rate by {OVERALL!r}, by which people are compared "
                 f"with: add it to its rubrics, or leave it out with --judges"
@@ -287,14 +287,17 @@ def _ask(opened: OpenSet, aside: Path, limits: judging.JudgingOptions) -> Iterat
     first = {row["sample_id"]: row for row in reversed(rows)}
     aside.mkdir()
     _write_outputs(few.folder, [first[name] for name in sorted(first)[:REPEATED_OUTPUTS]])
+    judges = run.config.judges
+    raters = [judge.name for judge in judges if judge.can_do("rate")]
+    choosers = [judge.name for judge in judges if judge.can_do("compare")]
     asks = (
-        partial(judging.judge, run, rubrics=[OVERALL]),
-        partial(judging.judge, few, rubrics=[OVERALL]),
-        partial(judging.judge_pairs, run),
+        (raters, partial(judging.judge, run, rubrics=[OVERALL])),
+        (raters, partial(judging.judge, few, rubrics=[OVERALL])),
+        (choosers, partial(judging.judge_pairs, run)),
     )
-    for ask in asks:
-        options: Any = {**limits, "budget_usd": budget}
-        result = ask(**options)
+    for names, ask in asks:
+        options: Any = {**limits, "budget_usd": budget, "judges": names}
+        result = ask(**options) if names else JudgingResult(None)
         yield replace(result, ways=())
         if budget is not None:
             budget = max(0.0, budget - (result.cost_usd or 0.0))
@@ -308,7 +311,7 @@ def _merge_results(results: Sequence[JudgingResult]) -> JudgingResult:
         None,
         plans=tuple(plan for result in results for plan in result.plans),
         answered=tuple(rows for result in results for rows in result.answered),
-        left_out=results[0].left_out,
+        left_out=next((result.left_out for result in results if result.left_out), {}),
         cost_usd=sum(costs) if costs else None,
         spent=any(result.spent for result in results),
     )

@@ -283,6 +283,17 @@ def test_a_judge_without_the_rubric_of_boards_is_refused(
         certify(folder, ranked_release)
 
 
+def test_a_judge_that_only_compares_is_certified_by_its_choices(
+    folder: Path, ranked_release: Path
+) -> None:
+    scripted = prefer_bright(folder)
+    config_of(folder, [judge_of(pairwise={"share": 1.0}, form="choice")])
+    certificate = certify(folder, ranked_release).certificates["mira"]
+    assert certificate.accuracy.keys() == {"pairwise"}
+    assert certificate.repeats is None
+    assert len(scripted.asked) == 2 * len(RANKED)
+
+
 def test_the_command_shows_judges_beside_people(folder: Path, ranked_release: Path) -> None:
     prefer_bright(folder)
     page = called(folder, "audit", "--certify", ranked_release).output
