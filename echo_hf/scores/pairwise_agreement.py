@@ -14,7 +14,7 @@ from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.scores.agreement import read_human
 from echo_hf.scores.ranks import Mean, Resampling, means, ratios
-from echo_hf.scores.rating_table import RUBRIC, Floats, divide, format_key, read_columns
+from echo_hf.scores.rating_table import RUBRIC, Floats, Unrated, divide, format_key, read_columns
 from echo_hf.scores.votes import TIE_WIDTH, count_points, count_votes, list_pairs, rates_of
 from echo_hf.tables import COMPARISONS, DRAW, select_first_draws
 
@@ -148,7 +148,8 @@ def pairwise_agreement(
         >>> found.follows_position.value, found.consistent.value
         (1.0, 0.0)
     """
-    rows = _read(comparisons)
+    rows = read_choices(comparisons)
+    rows = rows[rows["needed"]]
     draws, judges = Resampling(n_boot, seed=seed), dict[str, JudgeAgreement]()
     paired = rows.dropna(subset=ORDERS)
     paired = paired.assign(true=paired["ab"].where(paired["ab"] == paired["ba"], 0.0), rated=np.nan)
@@ -226,11 +227,16 @@ def _correlate_rates(verdicts: Iterable[Floats], systems: int) -> float | None:
     return None if is_constant else float(spearmanr(first_rates, second_rates).statistic)
 
 
-def _read(comparisons: Any) -> pd.DataFrame:
-    """Read verdicts on first draws in each order, 1, 0, -1 or NaN, by judge, pair and repeat."""
-    every_draw = read_columns(comparisons, COMPARISONS, REQUIRED, (DRAW, "repeat"))
+def read_choices(comparisons: Any) -> pd.DataFrame:
+    """Read verdicts on first draws in each order, 1, 0, -1 or NaN, by judge, pair and repeat.
+
+    What nobody asked for on purpose has no verdict, and False as `needed`.
+    """
+    optional = (DRAW, "repeat", "outcome")
+    every_draw = read_columns(comparisons, COMPARISONS, REQUIRED, optional)
     rows = select_first_draws(every_draw).to_pandas()
     rows["repeat"] = rows["repeat"].fillna(0) if "repeat" in rows else 0
+    rows["needed"] = rows["outcome"] != Unrated.NOT_NEEDED.value if "outcome" in rows else True
     key = [*PAIR, "judge", "repeat"]
     for expected, wrong in {
         "order ab or ba": ~rows["order"].isin(ORDERS),
@@ -243,7 +249,8 @@ def _read(comparisons: Any) -> pd.DataFrame:
             raise ScoreError(f"comparisons: {key_text}: expected {expected}")
     rows["said"] = rows["winner"].map(SIGNS)
     wide = rows.pivot(index=key, columns="order", values="said").reindex(columns=ORDERS)
-    return wide.astype(float).reset_index()
+    needed = rows.groupby(key)["needed"].any()
+    return wide.astype(float).assign(needed=needed).reset_index()
 
 
 def _rated_verdicts(ratings: Any, rubric: str) -> pd.DataFrame:
