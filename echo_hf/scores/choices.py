@@ -201,7 +201,7 @@ def choice_strengths(comparisons: Any, *, judges: Sequence[str] | None = None) -
     reason = fit if isinstance(fit, Unscored) else None
     if reason is None and samples < MIN_SAMPLES:
         reason = Unscored.FEW_SAMPLES
-    if not isinstance(fit, Unscored) and not frame["needed"].all():
+    if not isinstance(fit, Unscored) and frame["skipped"].any():
         reason = Unscored.ASKED_UNEVENLY
     strength = dict.fromkeys(names) | ({} if isinstance(fit, Unscored) else fit.label(systems))
     ends = {} if reason or isinstance(fit, Unscored) else fit.compute_intervals(systems, samples)
@@ -269,7 +269,7 @@ def choice_decisions(
     samples, position = np.unique(means["sample_id"], return_inverse=True)
     outcomes = np.full((len(systems) * (len(systems) - 1) // 2, len(samples)), np.nan)
     outcomes[means["pair"], position] = means["outcome"]
-    not_needed = len(ORDERS) * int((~frame["needed"]).sum())
+    not_needed = int(frame["skipped"].sum())
     parameters = {"alpha": alpha, "family": family, "level": level, "mixture": MIXTURE}
     return decide_pairs(
         systems,
@@ -350,7 +350,7 @@ def human_corrected_strengths(
     parts = {name: getattr(compared, name)[rows] for name in ROW_FIELDS}
     fits = [fit_davidson(each) for each in (by_people, compared._replace(**parts), compared)]
     failed = [fit for fit in fits if isinstance(fit, Unscored)]
-    if not frame["needed"].all():
+    if frame["skipped"].any():
         failed = [Unscored.ASKED_UNEVENLY]
     people_fit, ranked_fit, whole_fit = (None if isinstance(fit, Unscored) else fit for fit in fits)
     strength, ends, weight = dict[str, float | None](dict.fromkeys(common)), {}, None
@@ -520,7 +520,7 @@ def _index_choices(frame: pd.DataFrame, systems: Sequence[str] = ()) -> Choices:
 def _define(measure: str, frame: pd.DataFrame, **parameters: Any) -> dict[str, Any]:
     return {
         "measure": measure,
-        "asked": "evenly" if frame["needed"].all() else UNTIL_DECIDED,
+        "asked": UNTIL_DECIDED if frame["skipped"].any() else "evenly",
         "judges": sorted(map(str, frame["judge"].unique())),
         "weights": "judges alike in each pair, sample and order",
         "errors": "of whole samples",

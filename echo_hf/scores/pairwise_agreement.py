@@ -149,7 +149,7 @@ def pairwise_agreement(
         (1.0, 0.0)
     """
     rows = read_choices(comparisons)
-    rows = rows[rows["needed"]]
+    rows = rows[rows["skipped"] == 0]
     draws, judges = Resampling(n_boot, seed=seed), dict[str, JudgeAgreement]()
     paired = rows.dropna(subset=ORDERS)
     paired = paired.assign(true=paired["ab"].where(paired["ab"] == paired["ba"], 0.0), rated=np.nan)
@@ -230,13 +230,13 @@ def _correlate_rates(verdicts: Iterable[Floats], systems: int) -> float | None:
 def read_choices(comparisons: Any) -> pd.DataFrame:
     """Read verdicts on first draws in each order, 1, 0, -1 or NaN, by judge, pair and repeat.
 
-    What nobody asked for on purpose has no verdict, and False as `needed`.
+    What nobody asked for on purpose has no verdict; `skipped` counts it.
     """
     optional = (DRAW, "repeat", "outcome")
     every_draw = read_columns(comparisons, COMPARISONS, REQUIRED, optional)
     rows = select_first_draws(every_draw).to_pandas()
     rows["repeat"] = rows["repeat"].fillna(0) if "repeat" in rows else 0
-    rows["needed"] = rows["outcome"] != Unrated.NOT_NEEDED.value if "outcome" in rows else True
+    rows["skipped"] = rows["outcome"] == Unrated.NOT_NEEDED.value if "outcome" in rows else False
     key = [*PAIR, "judge", "repeat"]
     for expected, wrong in {
         "order ab or ba": ~rows["order"].isin(ORDERS),
@@ -249,8 +249,8 @@ def read_choices(comparisons: Any) -> pd.DataFrame:
             raise ScoreError(f"comparisons: {key_text}: expected {expected}")
     rows["said"] = rows["winner"].map(SIGNS)
     wide = rows.pivot(index=key, columns="order", values="said").reindex(columns=ORDERS)
-    needed = rows.groupby(key)["needed"].any()
-    return wide.astype(float).assign(needed=needed).reset_index()
+    skipped = rows.groupby(key)["skipped"].sum()
+    return wide.astype(float).assign(skipped=skipped).reset_index()
 
 
 def _rated_verdicts(ratings: Any, rubric: str) -> pd.DataFrame:
