@@ -184,7 +184,7 @@ def judge(
     ),
     pairwise: bool = flag("--pairwise", "Have judges choose between two outputs; rate nothing."),
     until: str | None = choice(
-        None, "decided: rate in batches, and stop with a system that is told apart from all others."
+        None, "decided: ask in batches, and stop with what is told apart, a system or a pair."
     ),
     alpha: float | None = choice(
         None, "With --until: how often a decision may be wrong; 0.05 unless given."
@@ -193,7 +193,9 @@ def judge(
         None,
         "With --until: alpha holds over all pairs (bonferroni, unless given) or for each pair.",
     ),
-    batch: int | None = choice(None, "With --until: samples a batch; 50 unless given.", min=1),
+    batch: int | None = choice(
+        None, "With --until: samples a batch; 50 unless given, 10 of pairs.", min=1
+    ),
     try_: int = choice(
         0, "Send so many requests, show each with its answer, and keep nothing.", "--try", min=0
     ),
@@ -259,6 +261,7 @@ def _choose_question(
 ) -> Callable[..., JudgingResult]:
     """Return what to ask judges, and refuse options that exclude each other."""
     from echo_hf.judging import judge as judging
+    from echo_hf.judging.choosing import judge_pairs
     from echo_hf.judging.stopping import judge_until_decided
 
     if applicability and (judges or rubrics):
@@ -267,8 +270,10 @@ def _choose_question(
         raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
     if until not in (None, "decided"):
         raise ConfigError(unknown("value", until, ["decided"], "--until"))
-    if until and (applicability or pairwise or set(rubrics or ()) - {"overall"}):
-        raise ConfigError("--until rates by overall: leave out the other questions")
+    if until and (applicability or set(rubrics or ()) - {"overall"}):
+        raise ConfigError(
+            "--until rates by overall, or is of --pairwise: leave out other questions"
+        )
     if stopping and not until:
         raise ConfigError(
             f"--{next(iter(stopping))} is of --until decided: add it, or leave it out"
@@ -276,7 +281,7 @@ def _choose_question(
     if applicability:
         return judging.judge_applicability
     if pairwise:
-        return partial(judging.judge_pairs, judges=judges)
+        return partial(judge_pairs, judges=judges, until_decided=bool(until), **stopping)
     if until:
         return partial(judge_until_decided, judges=judges, **stopping)
     return partial(judging.judge, judges=judges, rubrics=rubrics)

@@ -346,7 +346,8 @@ def human_corrected_strengths(
         weight=1 / raters,
         has_place=False,
     )
-    rows = is_ranked[compared.sample]
+    kept = np.flatnonzero(is_ranked)
+    rows = np.isin(compared.sample, kept)
     parts = {name: getattr(compared, name)[rows] for name in ROW_FIELDS}
     fits = [fit_davidson(each) for each in (by_people, compared._replace(**parts), compared)]
     failed = [fit for fit in fits if isinstance(fit, Unscored)]
