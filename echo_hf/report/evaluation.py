@@ -283,7 +283,7 @@ def _plan_work(
             calls, stand_in = ask_plan.plan, stand_ins.get(ask_plan.judge)
             # Outputs that turn out to be equal, or without an image, need fewer calls.
             may_stop = is_adaptive and ask_plan.rubric == PAIRWISE
-            at_most = has_pending and ask_plan.judge != APPLICABILITY or may_stop
+            at_most = (has_pending and ask_plan.judge != APPLICABILITY) or may_stop
             at_most = at_most and bool(calls.calls)
             counts = calls.calls, calls.stored, ask_plan.expected, stand_in, at_most
             planned.append(PlannedWork(ask_plan.judge, ask_plan.about, *counts))
