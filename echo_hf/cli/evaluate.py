@@ -236,8 +236,9 @@ def judge(
         )
     options: Payload = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     options |= {"again": again, "keep_going": keep_going, "tries": try_}
+    setup = load_evaluation(config).run_by(runner)
     with open_progress(sums_up_calls=True) as watch:
-        judged = ask(load_evaluation(config).run_by(runner), **options, watch=watch)
+        judged = ask(setup, **options, watch=watch)
     if try_:
         trials = trials_as_json(judged.trials)
         show_trials(watch.console, trials)
@@ -245,8 +246,8 @@ def judge(
     show_judging(watch.console, judged)
     if judged.path is not None:
         say(watch.console, f"next: echo-hf score {locate(config, runs)}")
-    if until and dry_run:
-        say(watch.console, "this is the most: --until decided can only stop earlier")
+    if dry_run and (until or (pairwise and setup.board == "pairwise" and budget is not None)):
+        say(watch.console, "this is the most: asking until pairs are decided can only stop earlier")
     return _judging_payload(judged)
 
 
@@ -271,9 +272,7 @@ def _choose_question(
     if until not in (None, "decided"):
         raise ConfigError(unknown("value", until, ["decided"], "--until"))
     if until and (applicability or set(rubrics or ()) - {"overall"}):
-        raise ConfigError(
-            "--until rates by overall, or is of --pairwise: leave out other questions"
-        )
+        raise ConfigError("--until rates by overall, or goes with --pairwise: leave out the others")
     if stopping and not until:
         raise ConfigError(
             f"--{next(iter(stopping))} is of --until decided: add it, or leave it out"

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import combinations
 from pathlib import Path
@@ -37,7 +37,14 @@ from echo_hf.hub.ruler import (
     rank_systems,
     sort_by_age,
 )
-from echo_hf.hub.run_tables import STRENGTH, Anchor, parse_definition, read_models
+from echo_hf.hub.run_tables import (
+    CHOICES,
+    CHOICES_BY_PEOPLE,
+    STRENGTH,
+    Anchor,
+    parse_definition,
+    read_models,
+)
 from echo_hf.metrics import registered
 from echo_hf.metrics.base import ARROWS
 from echo_hf.scores import samples_needed, tiers
@@ -410,6 +417,7 @@ def build_board(
     rows = release.group_figures(split, protocol)
     figures = rows.pop(METRIC, [])
     strengths = {figure["system"]: figure for figure in rows.pop(STRENGTH, [])}
+    choices = _read_choices(rows.pop(CHOICES, []), rows.pop(CHOICES_BY_PEOPLE, []), figures)
     definition = figures[0]["definition"] if figures else {}
     groups: tuple[tuple[str, ...], ...] = ()
     note, ratings = "", release.select_ratings(split)
@@ -447,6 +455,7 @@ def build_board(
         "release": release,
         "split": split,
         "lines": lines,
+        "choices": choices,
         "note": note,
         "flags": {name: _read_names(names) for name, names in failed.items()}
         if isinstance(failed, dict)
@@ -471,6 +480,38 @@ def build_board(
             for line in rank_rows(map(_make_line, strengths.values()), ())
         ],
     }
+
+
+def _read_choices(
+    figures: Sequence[FigureRow], by_people: Sequence[FigureRow], rated: Sequence[FigureRow]
+) -> dict[str, Any] | None:
+    """Read the board by choices between two outputs, with people and ratings beside it."""
+    if not figures:
+        return None
+    definition = figures[0]["definition"]
+    tiers = {str(figure["system"]): figure["definition"].get("tier") for figure in figures}
+    lines = [
+        replace(line, tier=tier if type(tier := tiers[line.system]) is int else None)
+        for line in map(_make_line, figures)
+    ]
+    lines.sort(key=lambda line: (line.tier or math.inf, -_finite(line.value), line.system))
+    beside = [
+        {line.system: line for line in map(_make_line, others)} for others in (by_people, rated)
+    ]
+    failed = definition.get("failed_audit")
+    return {
+        "is_board": definition.get("is_board") is True,
+        "lines": [(line, *(others.get(line.system) for others in beside)) for line in lines],
+        "said": str(definition.get("said") or ""),
+        "judges": ", ".join(_read_names(definition.get("judges"))) or "nobody",
+        "flags": {name: _read_names(names) for name, names in failed.items()}
+        if isinstance(failed, dict)
+        else {},
+    }
+
+
+def _finite(value: float | None) -> float:
+    return value if value is not None and math.isfinite(value) else -math.inf
 
 
 def _pop_tries(

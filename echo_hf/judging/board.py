@@ -31,6 +31,7 @@ from echo_hf.scores.rating_table import IgnoredRating
 if TYPE_CHECKING:
     from echo_hf.hub.run_tables import Anchor
     from echo_hf.judging.results import (
+        SavedChoices,
         SavedFailureRate,
         SavedMetric,
         SavedResults,
@@ -49,6 +50,7 @@ FAILED_AUDIT = "failed_audit"  # key of a definition: the judges that failed hon
 MAX_NAME, MAX_LINE = 40, 1000
 CHECKS_IN_TABLE = 3
 EMPTY_CELL = "-"
+CHOICE_HEADS = ("95 %", "tier", "by people", "by ratings")
 SIGNIFICANCE_LEVEL = 0.05
 TEST_NAMES = {
     "dunn": "Dunn's test",
@@ -93,6 +95,8 @@ def show_board(console: Console, path: Path) -> None:
     notes, splits = _show_win_rates(console, results), _select_splits(results)
     splits_by_reason = dict[str, list[str]]()
     for name, split in splits.items():
+        if split.choices and split.choices.is_board:
+            continue
         if reason := _describe_missing_rates(split, results.rates(name)):
             splits_by_reason.setdefault(reason, []).append(name)
             continue
@@ -132,12 +136,21 @@ def show_win_rates(console: Console, path: Path) -> str:
 
 def _show_win_rates(console: Console, results: SavedResults) -> int:
     """Print the win rates of both splits; return the number of notes about them."""
+    chosen = {
+        name: split.choices
+        for name, split in _select_splits(results).items()
+        if split.choices and split.choices.is_board
+    }
     boards = {
         name: rates
         for name, split in _select_splits(results).items()
-        if (rates := results.rates(name)) and not _describe_missing_rates(split, rates)
+        if name not in chosen
+        and (rates := results.rates(name))
+        and not _describe_missing_rates(split, rates)
     }
     notes = sum(line.reason is None for line in results.trust)
+    if chosen:
+        _show_choices(console, results, chosen)
     if boards:
         judges = dict.fromkeys(judge for rates in boards.values() for judge in rates.per_judge)
         names = ", ".join(judge_names(judges, results.failed_audit, results.judge_models))
@@ -152,6 +165,46 @@ def _show_win_rates(console: Console, results: SavedResults) -> int:
         remarks = [] if not any(rates.interval.values()) else [*_list_reasons(rates)]
         notes += len([*remarks, *describe_votes(rates.definition)])
     return notes
+
+
+def _show_choices(
+    console: Console, results: SavedResults, chosen: Mapping[str, SavedChoices]
+) -> None:
+    """Print strengths by choices with win rates by ratings, and which is nearer to people."""
+    table = make_table("system", *(head for name in chosen for head in (name, *CHOICE_HEADS)))
+    rates = {name: results.rates(name) for name in chosen}
+    for system in dict.fromkeys(name for choices in chosen.values() for name in choices.order):
+        cells = list[str]()
+        for name, choices in chosen.items():
+            rate, by_people = rates[name], choices.by_people
+            ratings = rate.win_rate.get(system) if rate else None
+            cells += [
+                format_rounded(choices.strengths.strength.get(system)),
+                format_interval(choices.strengths.interval.get(system)),
+                str(choices.tier_by_system.get(system, EMPTY_CELL)),
+                format_rounded(by_people.strength.get(system) if by_people else None),
+                format_rounded(ratings),
+            ]
+        table.add_row(Text(_format_system(system, results.system_models), "bold"), *cells)
+    judges = dict.fromkeys(
+        str(judge)
+        for choices in chosen.values()
+        for judge in choices.strengths.definition.get("judges", ())
+    )
+    names = ", ".join(judge_names(judges, results.failed_audit, results.judge_models))
+    title = f"strength by choices between two outputs, judged by {names}"
+    notes = [f"{name}: {clean(choices.said, MAX_LINE)}" for name, choices in chosen.items()]
+    notes += [
+        f"{name}: no strengths by people: {clean(choices.missing, MAX_LINE)}"
+        for name, choices in chosen.items()
+        if choices.missing
+    ]
+    notes += [
+        f"{line.split}: nearer to people: {clean(line.said, MAX_LINE)}"
+        for line in results.trust
+        if line.measure == "pairwise" and line.split in chosen and line.reason is None
+    ]
+    show_table(console, title, table, notes)
 
 
 def _read_results(path: Path) -> SavedResults:
@@ -364,6 +417,10 @@ def show_scores(console: Console, path: Path) -> None:
     systems, failed = results.system_models, results.failed_audit
     for name, split in results.details.items():
         rated, rates = split.win_rate, results.rates(name)
+        if choices := split.choices:
+            _show_choices(console, results, {name: choices})
+            title = f"{name}: {choices.decisions.summary}"
+            show_table(console, title, _decision_table(choices.decisions))
         if reason := _describe_missing_rates(split, rates):
             say(console, f"{name}: {reason}\n", "yellow")
         elif rated and rates:

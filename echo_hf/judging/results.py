@@ -24,6 +24,7 @@ from echo_hf.config.checks import first_error
 from echo_hf.errors import RunError
 from echo_hf.hub.run_tables import Anchor, ReleasedResults, ResultRow
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap
+from echo_hf.scores.choices import ChoiceStrengths, CorrectedStrengths
 from echo_hf.scores.contamination import Contamination
 from echo_hf.scores.human_corrected import HumanCorrected
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement
@@ -196,6 +197,27 @@ class SavedSealed(FigureModel):
     contamination: Contamination
 
 
+class SavedChoices(FigureModel):
+    """What choices between two outputs say; `is_board` where they come before ratings."""
+
+    is_board: bool
+    said: str
+    strengths: ChoiceStrengths
+    decisions: WrittenDecisions
+    tiers: tuple[tuple[str, ...], ...] = ()
+    by_people: CorrectedStrengths | None = None
+    missing: str | None = None  # why there are no strengths by people, where they ranked
+
+    @property
+    def tier_by_system(self) -> dict[str, int]:
+        return {name: tier for tier, names in enumerate(self.tiers, 1) for name in names}
+
+    @property
+    def order(self) -> list[str]:
+        """Return the systems, the best first; those in no tier come last."""
+        return list(dict.fromkeys([*self.tier_by_system, *self.strengths.strength]))
+
+
 class SavedReliability(FigureModel):
     missing: str | None = None
     result: Annotated[Reliability, PlainSerializer(Reliability.as_json)] | None = None
@@ -215,6 +237,7 @@ class SavedSplit(FigureModel):
     win_rate: SavedWinRates | None = None
     metrics: tuple[SavedMetric, ...] = ()
     pairwise: PairwiseAgreement | None = None
+    choices: SavedChoices | None = None  # where judges chose between two outputs
     by_people: SavedHumanCorrected | None = None
     checks: tuple[SavedFailureRate, ...] = ()
     sealed: SavedSealed | None = None
@@ -224,7 +247,7 @@ class SavedSplit(FigureModel):
     @model_serializer(mode="wrap")
     def _leave_out_missing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = serialize(self)
-        beside = ("sealed", "dated", "reliability")
+        beside = ("choices", "sealed", "dated", "reliability")
         absent = {name for name in beside if written[name] is None}
         return {name: value for name, value in written.items() if name not in absent}
 

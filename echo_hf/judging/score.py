@@ -27,6 +27,7 @@ from echo_hf.hub.run_tables import AGREEMENT_FILE, RESULTS_FILE, STRENGTH, Resul
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.anchors import Anchors, select_anchors
 from echo_hf.judging.audit import add_failed, find_drift, read_audits, read_failures
+from echo_hf.judging.choice_board import make_choice_rows, score_choices
 from echo_hf.judging.failure_rates import (
     find_misfits,
     make_result_rows,
@@ -39,6 +40,7 @@ from echo_hf.judging.reliability import has_several_draws, make_reliability_rows
 from echo_hf.judging.results import (
     FailedAudits,
     SavedCheck,
+    SavedChoices,
     SavedFailureRate,
     SavedHumanCorrected,
     SavedIdentity,
@@ -154,6 +156,7 @@ class SplitScores:
     dated: scores.Contamination | None = None
     overall: RatingTable | None = None
     reliability: SavedReliability | None = None
+    choices: SavedChoices | None = None
 
     def describe(self) -> SavedSplit:
         return SavedSplit(
@@ -161,6 +164,7 @@ class SplitScores:
             win_rate=self.win_rates.details if self.win_rates else None,
             metrics=[metric.describe() for metric in self.metrics],
             pairwise=self.pairwise,
+            choices=self.choices,
             by_people=_describe_people(self.by_people) if self.by_people else None,
             checks=self.checks,
             sealed=self.sealed,
@@ -188,6 +192,9 @@ class Scores:
             rows += split.win_rates.results if split.win_rates else ()
             if isinstance(split.by_people, scores.HumanCorrected):
                 rows += _people_rows(split.by_people, split.split, self.failed)
+            if split.choices:
+                counted = split.split, self.protocol, split.samples, self.failed
+                rows += make_choice_rows(split.choices, *counted)
             rows += [metric.build_row(split.split, self.protocol) for metric in split.metrics]
             context = self.checks, split.split, self.protocol, split.samples
             rows += make_result_rows(split.checks, *context)
@@ -301,7 +308,9 @@ class ScoredRun:
                 by_people = scores.human_corrected(first, human) if human else None
             except ScoreError as error:
                 by_people = str(error)
+        choices = None
         if comparisons is not None and comparisons.num_rows:
+            choices = score_choices(comparisons, human, self.config.board)
             people = None if isinstance(by_people, str) else human or None
             pairwise = scores.pairwise_agreement(comparisons, overall, people, n_boot=self.n_boot)
         rated = [] if tables.ratings is None else tables.ratings["rubric"].unique().to_pylist()
@@ -316,7 +325,8 @@ class ScoredRun:
         samples = len(tables.tasks[name])
         figures_of = name, samples, rates, figures, pairwise, by_people, failures
         reliability = self.score_reliability(name, figures, misfits)
-        return SplitScores(*figures_of, overall=overall, reliability=reliability)
+        beside: Any = {"overall": overall, "reliability": reliability, "choices": choices}
+        return SplitScores(*figures_of, **beside)
 
     def score_reliability(
         self, split: str, figures: Sequence[SystemMetric], misfits: Mapping[str, frozenset[str]]
