@@ -404,7 +404,9 @@ def compare(
         str | None, typer.Argument(help="The system that must not be worse; not with two runs.")
     ] = None,
     system: str | None = choice(None, "The system to compare in two runs that share several."),
-    metric: str = choice("win_rate", "Or a metric, or a rubric."),
+    metric: str | None = choice(
+        None, "win_rate (unless pairs are the board), choice_strength, a metric or a rubric."
+    ),
     margin: float | None = choice(None, "How much worse NEW may be; 0.05 for win_rate."),
     confidence: float = choice(0.95, "Of each end of the interval."),
     split: str | None = choice(None, "Only this split."),

@@ -50,7 +50,6 @@ FAILED_AUDIT = "failed_audit"  # key of a definition: the judges that failed hon
 MAX_NAME, MAX_LINE = 40, 1000
 CHECKS_IN_TABLE = 3
 EMPTY_CELL = "-"
-CHOICE_HEADS = ("95 %", "tier", "by people", "by ratings")
 SIGNIFICANCE_LEVEL = 0.05
 TEST_NAMES = {
     "dunn": "Dunn's test",
@@ -171,20 +170,23 @@ def _show_choices(
     console: Console, results: SavedResults, chosen: Mapping[str, SavedChoices]
 ) -> None:
     """Print strengths by choices with win rates by ratings, and which is nearer to people."""
-    table = make_table("system", *(head for name in chosen for head in (name, *CHOICE_HEADS)))
+    # Beside another split there is room for less.
+    has_people = len(chosen) == 1 and any(choices.by_people for choices in chosen.values())
+    own_heads = ("95 %", "tier", *(("by people",) if has_people else ()), "by ratings")
+    table = make_table("system", *(head for name in chosen for head in (name, *own_heads)))
     rates = {name: results.rates(name) for name in chosen}
     for system in dict.fromkeys(name for choices in chosen.values() for name in choices.order):
         cells = list[str]()
         for name, choices in chosen.items():
-            rate, by_people = rates[name], choices.by_people
-            ratings = rate.win_rate.get(system) if rate else None
+            rate, people = rates[name], choices.by_people
             cells += [
-                format_rounded(choices.strengths.strength.get(system)),
-                format_interval(choices.strengths.interval.get(system)),
+                format_rounded(choices.strengths.strength.get(system), 2),
+                format_interval(choices.strengths.interval.get(system), 2),
                 str(choices.tier_by_system.get(system, EMPTY_CELL)),
-                format_rounded(by_people.strength.get(system) if by_people else None),
-                format_rounded(ratings),
             ]
+            if has_people:
+                cells.append(format_rounded(people.strength.get(system) if people else None, 2))
+            cells += [format_rounded(rate.win_rate.get(system) if rate else None)]
         table.add_row(Text(_format_system(system, results.system_models), "bold"), *cells)
     judges = dict.fromkeys(
         str(judge)

@@ -304,6 +304,13 @@ class SavedResults(FigureModel, ReleasedResults):
 
     @property
     def judges(self) -> set[str]:
-        """Return all judges whose ratings count."""
+        """Return all judges whose ratings count, or whose choices are the board."""
         boards = (self.rates(split) for split in self.details)
-        return {judge for rates in boards if rates for judge in rates.per_judge}
+        chosen = (split.choices for split in self.details.values())
+        choosing = {
+            str(judge)
+            for choices in chosen
+            if choices and choices.is_board
+            for judge in choices.strengths.definition.get("judges", ())
+        }
+        return {judge for rates in boards if rates for judge in rates.per_judge} | choosing

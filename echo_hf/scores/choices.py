@@ -258,17 +258,15 @@ def choice_decisions(
     """
     frame = _select_judges(comparisons, judges)
     systems = _list_systems(frame)
-    first, second = (_find_positions(systems, frame[side]) for side in PAIR[1:])
     pair_number = np.zeros((len(systems), len(systems)), dtype=int)
     pair_number[list_pairs(len(systems))] = np.arange(len(systems) * (len(systems) - 1) // 2)
-    pairs = pair_number[first, second]
-    level = get_pair_level(alpha, family, len(np.unique(pairs)))
-    both = frame.assign(outcome=frame[ORDERS].sum(axis=1, skipna=False) / 4, pair=pairs)
-    by_judge = both.dropna(subset="outcome").groupby(["pair", "sample_id", "judge"])["outcome"]
-    means = by_judge.mean().groupby(level=["pair", "sample_id"]).mean().reset_index()
+    asked = frame[PAIR[1:]].drop_duplicates()
+    level = get_pair_level(alpha, family, len(asked))
+    means = average_outcomes(frame)
+    first, second = (_find_positions(systems, means[side]) for side in PAIR[1:])
     samples, position = np.unique(means["sample_id"], return_inverse=True)
     outcomes = np.full((len(systems) * (len(systems) - 1) // 2, len(samples)), np.nan)
-    outcomes[means["pair"], position] = means["outcome"]
+    outcomes[pair_number[first, second], position] = means["outcome"]
     not_needed = int(frame["skipped"].sum())
     parameters = {"alpha": alpha, "family": family, "level": level, "mixture": MIXTURE}
     return decide_pairs(
@@ -279,6 +277,13 @@ def choice_decisions(
         ratings=int(frame[ORDERS].notna().to_numpy().sum()) + not_needed,
         definition=_define("choice_decisions", frame, unit="choices", **parameters),
     )
+
+
+def average_outcomes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Average what judges chose in both orders, from -.5 to .5, by sample and pair."""
+    both = frame.assign(outcome=frame[ORDERS].sum(axis=1, skipna=False) / 4)
+    by_judge = both.dropna(subset="outcome").groupby([*PAIR, "judge"])["outcome"].mean()
+    return by_judge.groupby(level=PAIR).mean().reset_index()
 
 
 def choice_tiers(strengths: ChoiceStrengths, decisions: Decisions) -> tuple[tuple[str, ...], ...]:
