@@ -24,6 +24,8 @@ def score_choices(comparisons: pa.Table, human: pa.Table | None, board: str) -> 
         by_people = scores.human_corrected_strengths(comparisons, human) if human else None
     except ScoreError as error:
         missing = str(error)
+    if by_people and by_people.weight is None:
+        missing = next(iter(by_people.reasons.values())).meaning
     return SavedChoices(
         is_board=board == "pairwise",
         said=describe_choices(strengths, decided),

@@ -60,5 +60,4 @@ def test_the_tiers_of_peoples_scores_are_reached_with_fewer_choices(
     (_, even), (_, adaptive) = boards
     assert set(even.decided) <= set(adaptive.decided)
     assert choice_tiers(*boards[0]) == choice_tiers(*boards[1])
-    print(adaptive.not_needed / adaptive.ratings, len(even.decided), len(adaptive.decided), choice_tiers(*boards[0]))
     assert 0.18 <= adaptive.not_needed / adaptive.ratings <= 0.42
