@@ -13,6 +13,7 @@ from echo_hf.hub.run_tables import CHOICES, CHOICES_BY_PEOPLE, ResultRow
 from echo_hf.judging.audit import add_failed
 from echo_hf.judging.results import FailedAudits, SavedChoices
 from echo_hf.metrics.result import coverage_of
+from echo_hf.scores.choices import choice_tiers
 from echo_hf.scores.votes import ProtocolName
 
 
@@ -31,7 +32,7 @@ def score_choices(comparisons: pa.Table, human: pa.Table | None, board: str) -> 
         said=describe_choices(strengths, decided),
         strengths=strengths,
         decisions=decided,
-        tiers=scores.choice_tiers(strengths, decided),
+        tiers=choice_tiers(strengths, decided),
         by_people=by_people,
         missing=missing,
     )

@@ -198,7 +198,7 @@ class SavedSealed(FigureModel):
 
 
 class SavedChoices(FigureModel):
-    """What choices between two outputs say; `is_board` where they come before ratings."""
+    """The figures of choices between two outputs; `is_board` where they come before ratings."""
 
     is_board: bool
     said: str

@@ -216,7 +216,7 @@ def judge_until_decided(
 
 @dataclass(frozen=True)
 class Rounds:
-    """What is asked in rounds: of all judges about the same samples, until all is decided."""
+    """Rounds in which all judges are asked about the same samples, until all is decided."""
 
     run: EvaluationRun
     judges: Sequence[JudgeConfig]

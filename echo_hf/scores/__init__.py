@@ -9,7 +9,6 @@ from echo_hf.scores.choices import (
     CorrectedStrengths,
     choice_decisions,
     choice_strengths,
-    choice_tiers,
     human_corrected_strengths,
 )
 from echo_hf.scores.contamination import Contamination, Untested, contamination, dated_contamination
@@ -105,7 +104,6 @@ __all__ = [
     "certify",
     "choice_decisions",
     "choice_strengths",
-    "choice_tiers",
     "contamination",
     "dated_contamination",
     "decisions",

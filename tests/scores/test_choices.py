@@ -16,12 +16,8 @@ from scipy.stats import t as student
 
 from echo_hf._infra.bootstrap import Unscored
 from echo_hf.errors import ScoreError
-from echo_hf.scores import (
-    choice_decisions,
-    choice_strengths,
-    choice_tiers,
-    human_corrected_strengths,
-)
+from echo_hf.scores import choice_decisions, choice_strengths, human_corrected_strengths
+from echo_hf.scores.choices import choice_tiers
 from tests.scores.ratings_for_tests import Row, real_people, real_rows
 
 SYSTEMS = ("ash", "birch", "cedar", "dogwood")

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from echo_hf.scores import choice_decisions, choice_strengths, choice_tiers
+from echo_hf.scores import choice_decisions, choice_strengths
+from echo_hf.scores.choices import choice_tiers
 from tests.stages_for_tests import ROOT
 
 Row = dict[str, Any]
