@@ -47,10 +47,9 @@ def describe_choices(strengths: scores.ChoiceStrengths, decided: scores.Decision
     )
     if decided.not_needed:
         text += f", {decided.not_needed:,} not needed"
-    if strengths.position is not None:
-        ends = strengths.position_interval
-        interval = f" ({format_interval(ends, 2)} at 95 % over samples)" if ends else ""
-        text += f"; the output shown first gains {strengths.position:+.2f} log odds{interval}"
+    if strengths.position is not None and (ends := strengths.position_interval):
+        interval = f"{format_interval(ends, 2)} at 95 % over samples"
+        text += f"; the output shown first gains {strengths.position:+.2f} log odds ({interval})"
     reasons = dict.fromkeys(strengths.reasons.values())
     return "; ".join([text, *(f"no intervals: {reason.meaning}" for reason in reasons)])
 

@@ -19,6 +19,7 @@ from echo_hf.engines.base import ImageRef, check_installed
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import ExpectedCost
 from echo_hf.errors import GenerationError, JudgeError
+from echo_hf.hub.run_tables import CHOICES
 from echo_hf.judging.choosing import ask_pairs, asks_until_decided, compare_all
 from echo_hf.judging.compare import PAIRWISE
 from echo_hf.judging.judge import (
@@ -57,6 +58,7 @@ from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import DRAW, OUTPUTS, Outcome
 
 FIGURES = ("win_rate", "low", "high", "coverage")
+CHOICE_TIER = "choice_tier"
 TEXTS = {"split": pa.string(), "system": pa.string(), "in_place_of": pa.string()}
 
 
@@ -96,6 +98,7 @@ class Evaluation(SummaryMixin):
     Attributes:
         board: A row for each split and system: `win_rate` with `low` and `high`, the ends of its
             95 % interval, `tier`, `coverage`, and the value of each metric; null where it has none.
+            With `board: pairwise` also `choice_strength`, and `choice_tier` by decided pairs.
         results: All figures, as `echo-hf score` writes them; null after a dry run.
         report: The page, `index.html`; null after a dry run.
         plan: What was to be asked when it began, a part for each system, judge and rubric.
@@ -354,6 +357,10 @@ def _build_board(scores: Scores) -> Dataset:
             low, high = row.interval or (None, None)
             figures = {"win_rate": row.value, "low": low, "high": high, "coverage": row.coverage}
             rows[row.system] = {**figures, "tier": row.tier}
+        if (chosen := split.choices) and chosen.is_board:
+            for system, strength in chosen.strengths.strength.items():
+                tier = chosen.tier_by_system.get(system)
+                rows.setdefault(system, {}).update({CHOICES: strength, CHOICE_TIER: tier})
         for measured in split.metrics:
             value = measured.result.value if measured.result else None
             rows.setdefault(measured.system, {})[measured.metric] = value
@@ -369,5 +376,9 @@ def _make_board(rows: Sequence[Mapping[str, Any]], metrics: Collection[str]) -> 
     """Make a board with a column for each metric that is measured by default, and for others."""
     by_default = (metric.name for metric in list_measured(metrics))
     names = (*FIGURES, *dict.fromkeys([*by_default, *sorted(metrics)]))
-    schema = pa.schema({**TEXTS, "tier": pa.int64(), **dict.fromkeys(names, pa.float64())})
+    choices = {CHOICES: pa.float64(), CHOICE_TIER: pa.int64()}
+    if not any(CHOICES in row for row in rows):
+        choices = {}
+    numbers = {"tier": pa.int64(), **choices, **dict.fromkeys(names, pa.float64())}
+    schema = pa.schema({**TEXTS, **numbers})
     return Dataset(pa.Table.from_pylist(rows, schema))
