@@ -500,7 +500,6 @@ def _read_choices(
     ]
     failed = definition.get("failed_audit")
     return {
-        "is_board": definition.get("is_board") is True,
         "lines": [(line, *(others.get(line.system) for others in beside)) for line in lines],
         "said": str(definition.get("said") or ""),
         "judges": ", ".join(_read_names(definition.get("judges"))) or "nobody",

@@ -61,7 +61,6 @@ def make_choice_rows(
     strengths, people, tiers = saved.strengths, saved.by_people, saved.tier_by_system
     decided = saved.decisions
     counts = {
-        "is_board": saved.is_board,
         "said": saved.said,
         "decided": [list(pair) for pair in decided.decided],
         "undecided": [list(pair) for pair in decided.undecided],

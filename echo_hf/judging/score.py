@@ -192,7 +192,7 @@ class Scores:
             rows += split.win_rates.results if split.win_rates else ()
             if isinstance(split.by_people, scores.HumanCorrected):
                 rows += _people_rows(split.by_people, split.split, self.failed)
-            if split.choices:
+            if split.choices and split.choices.is_board:
                 counted = split.split, self.protocol, split.samples, self.failed
                 rows += make_choice_rows(split.choices, *counted)
             rows += [metric.build_row(split.split, self.protocol) for metric in split.metrics]

@@ -160,6 +160,7 @@ def test_the_terminal_shows_choices_as_the_board_and_ratings_beside_it(folder: P
         assert cells[-1] == f"{rates.win_rate[system]:.3f}"
     assert "win rate (corrected)" not in done.output
     config_of(folder, board="ratings")
+    assert not [row for row in scored(folder).results if row.metric == "choice_strength"]
     assert called(folder, "score").output.startswith("win rate (corrected), judged by mira")
 
 
@@ -235,7 +236,7 @@ def test_the_leaderboard_reads_the_board_back_from_released_figures(folder: Path
 
 def test_what_a_release_says_of_choices_is_text() -> None:
     hostile = "<script>alert(1)</script>"
-    definition = {"tier": hostile, "said": hostile, "judges": [hostile], "is_board": True}
+    definition = {"tier": hostile, "said": hostile, "judges": [hostile]}
     figure = {"metric": "choice_strength", "protocol": "corrected", "split": SPLIT}
     figure |= {"system": hostile, "value": float("nan"), "low": None, "high": None, "n": 3}
     figure |= {"coverage": None, "definition": {**definition, "failed_audit": [hostile]}}
