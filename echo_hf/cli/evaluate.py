@@ -184,7 +184,7 @@ def judge(
     ),
     pairwise: bool = flag("--pairwise", "Have judges choose between two outputs; rate nothing."),
     until: str | None = choice(
-        None, "decided: rate in batches, and stop with a system that is told apart from all others."
+        None, "decided: ask in batches, and stop with what is told apart, a system or a pair."
     ),
     alpha: float | None = choice(
         None, "With --until: how often a decision may be wrong; 0.05 unless given."
@@ -193,7 +193,9 @@ def judge(
         None,
         "With --until: alpha holds over all pairs (bonferroni, unless given) or for each pair.",
     ),
-    batch: int | None = choice(None, "With --until: samples a batch; 50 unless given.", min=1),
+    batch: int | None = choice(
+        None, "With --until: samples a batch; 50 unless given, 10 of pairs.", min=1
+    ),
     try_: int = choice(
         0, "Send so many requests, show each with its answer, and keep nothing.", "--try", min=0
     ),
@@ -234,8 +236,9 @@ def judge(
         )
     options: Payload = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     options |= {"again": again, "keep_going": keep_going, "tries": try_}
+    setup = load_evaluation(config).run_by(runner)
     with open_progress(sums_up_calls=True) as watch:
-        judged = ask(load_evaluation(config).run_by(runner), **options, watch=watch)
+        judged = ask(setup, **options, watch=watch)
     if try_:
         trials = trials_as_json(judged.trials)
         show_trials(watch.console, trials)
@@ -243,8 +246,8 @@ def judge(
     show_judging(watch.console, judged)
     if judged.path is not None:
         say(watch.console, f"next: echo-hf score {locate(config, runs)}")
-    if until and dry_run:
-        say(watch.console, "this is the most: --until decided can only stop earlier")
+    if dry_run and (until or (pairwise and setup.board == "pairwise" and budget is not None)):
+        say(watch.console, "this is the most: asking until pairs are decided can only stop earlier")
     return _judging_payload(judged)
 
 
@@ -259,6 +262,7 @@ def _choose_question(
 ) -> Callable[..., JudgingResult]:
     """Return what to ask judges, and refuse options that exclude each other."""
     from echo_hf.judging import judge as judging
+    from echo_hf.judging.choosing import judge_pairs
     from echo_hf.judging.stopping import judge_until_decided
 
     if applicability and (judges or rubrics):
@@ -267,8 +271,8 @@ def _choose_question(
         raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
     if until not in (None, "decided"):
         raise ConfigError(unknown("value", until, ["decided"], "--until"))
-    if until and (applicability or pairwise or set(rubrics or ()) - {"overall"}):
-        raise ConfigError("--until rates by overall: leave out the other questions")
+    if until and (applicability or set(rubrics or ()) - {"overall"}):
+        raise ConfigError("--until rates by overall, or goes with --pairwise: leave out the others")
     if stopping and not until:
         raise ConfigError(
             f"--{next(iter(stopping))} is of --until decided: add it, or leave it out"
@@ -276,7 +280,7 @@ def _choose_question(
     if applicability:
         return judging.judge_applicability
     if pairwise:
-        return partial(judging.judge_pairs, judges=judges)
+        return partial(judge_pairs, judges=judges, until_decided=bool(until), **stopping)
     if until:
         return partial(judge_until_decided, judges=judges, **stopping)
     return partial(judging.judge, judges=judges, rubrics=rubrics)
@@ -422,7 +426,9 @@ def compare(
         str | None, typer.Argument(help="The system that must not be worse; not with two runs.")
     ] = None,
     system: str | None = choice(None, "The system to compare in two runs that share several."),
-    metric: str = choice("win_rate", "Or a metric, or a rubric."),
+    metric: str | None = choice(
+        None, "win_rate (unless pairs are the board), choice_strength, a metric or a rubric."
+    ),
     margin: float | None = choice(None, "How much worse NEW may be; 0.05 for win_rate."),
     confidence: float = choice(0.95, "Of each end of the interval."),
     split: str | None = choice(None, "Only this split."),

@@ -539,6 +539,9 @@ class EvaluationBase(Section):
             named; every other one is measured in any case.
         analysis: How prompts, feedback and activity are analyzed.
         protocol: Whose arithmetic is used where the paper's released code and its text differ.
+        board: Which board comes first: `ratings` of one output at a time, by win rate, or
+            `pairwise`, strengths and decided pairs by choices between two outputs; then `eval` has
+            judges choose as well, and `judge --pairwise --budget` spends it on undecided pairs.
         anchors: A board whose Bradley-Terry strengths stay as they are, so that a system that joins
             moves no other: the `results.json` of a run, the folder of a release, or
             `ORGANISATION/NAME@TAG` on the Hub, with the same samples and judges; null for none.
@@ -562,6 +565,7 @@ class EvaluationBase(Section):
     metrics: MetricsOptions = MetricsOptions({})
     analysis: AnalysisOptions = AnalysisOptions()
     protocol: Literal["published", "corrected"] = "corrected"
+    board: Literal["ratings", "pairwise"] = "ratings"
     anchors: Words | None = None
     outputs: OutputCount = 1
     draws: DrawChoice = "first"

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import combinations
 from pathlib import Path
@@ -38,6 +38,8 @@ from echo_hf.hub.ruler import (
     sort_by_age,
 )
 from echo_hf.hub.run_tables import (
+    CHOICES,
+    CHOICES_BY_PEOPLE,
     STRENGTH,
     Anchor,
     parse_definition,
@@ -416,6 +418,7 @@ def build_board(
     rows = release.group_figures(split, protocol)
     figures = rows.pop(METRIC, [])
     strengths = {figure["system"]: figure for figure in rows.pop(STRENGTH, [])}
+    choices = _read_choices(rows.pop(CHOICES, []), rows.pop(CHOICES_BY_PEOPLE, []), figures)
     definition = figures[0]["definition"] if figures else {}
     groups: tuple[tuple[str, ...], ...] = ()
     note, ratings = "", release.select_ratings(split)
@@ -453,6 +456,7 @@ def build_board(
         "release": release,
         "split": split,
         "lines": lines,
+        "choices": choices,
         "note": note,
         "flags": {name: _read_names(names) for name, names in failed.items()}
         if isinstance(failed, dict)
@@ -481,6 +485,37 @@ def build_board(
             for line in rank_rows(map(_make_line, strengths.values()), ())
         ],
     }
+
+
+def _read_choices(
+    figures: Sequence[FigureRow], by_people: Sequence[FigureRow], rated: Sequence[FigureRow]
+) -> dict[str, Any] | None:
+    """Read the board by choices between two outputs, with people and ratings beside it."""
+    if not figures:
+        return None
+    definition = figures[0]["definition"]
+    tiers = {str(figure["system"]): figure["definition"].get("tier") for figure in figures}
+    lines = [
+        replace(line, tier=tier if type(tier := tiers[line.system]) is int else None)
+        for line in map(_make_line, figures)
+    ]
+    lines.sort(key=lambda line: (line.tier or math.inf, -_finite(line.value), line.system))
+    beside = [
+        {line.system: line for line in map(_make_line, others)} for others in (by_people, rated)
+    ]
+    failed = definition.get("failed_audit")
+    return {
+        "lines": [(line, *(others.get(line.system) for others in beside)) for line in lines],
+        "said": str(definition.get("said") or ""),
+        "judges": ", ".join(_read_names(definition.get("judges"))) or "nobody",
+        "flags": {name: _read_names(names) for name, names in failed.items()}
+        if isinstance(failed, dict)
+        else {},
+    }
+
+
+def _finite(value: float | None) -> float:
+    return value if value is not None and math.isfinite(value) else -math.inf
 
 
 def _pop_tries(

@@ -64,6 +64,8 @@ class ResultRow(Section):
 
 
 STRENGTH = "bradley_terry"  # the metric of strengths beside anchors
+# The metrics of strengths by choices between two outputs, and of the same by people.
+CHOICES, CHOICES_BY_PEOPLE = "choice_strength", "choice_strength_human_corrected"
 
 
 class Anchor(BaseModel):

@@ -31,6 +31,7 @@ from echo_hf.scores.rating_table import IgnoredRating
 if TYPE_CHECKING:
     from echo_hf.hub.run_tables import Anchor
     from echo_hf.judging.results import (
+        SavedChoices,
         SavedFailureRate,
         SavedMetric,
         SavedResults,
@@ -93,6 +94,8 @@ def show_board(console: Console, path: Path) -> None:
     notes, splits = _show_win_rates(console, results), _select_splits(results)
     splits_by_reason = dict[str, list[str]]()
     for name, split in splits.items():
+        if split.choices and split.choices.is_board:
+            continue
         if reason := _describe_missing_rates(split, results.rates(name)):
             splits_by_reason.setdefault(reason, []).append(name)
             continue
@@ -133,12 +136,21 @@ def show_win_rates(console: Console, path: Path) -> str:
 
 def _show_win_rates(console: Console, results: SavedResults) -> int:
     """Print the win rates of both splits; return the number of notes about them."""
+    chosen = {
+        name: split.choices
+        for name, split in _select_splits(results).items()
+        if split.choices and split.choices.is_board
+    }
     boards = {
         name: rates
         for name, split in _select_splits(results).items()
-        if (rates := results.rates(name)) and not _describe_missing_rates(split, rates)
+        if name not in chosen
+        and (rates := results.rates(name))
+        and not _describe_missing_rates(split, rates)
     }
     notes = sum(line.reason is None for line in results.trust)
+    if chosen:
+        _show_choices(console, results, chosen)
     if boards:
         judges = dict.fromkeys(judge for rates in boards.values() for judge in rates.per_judge)
         names = ", ".join(judge_names(judges, results.failed_audit, results.judge_models))
@@ -168,6 +180,50 @@ def _describe_uncertified(results: SavedResults, judges: Iterable[str]) -> Itera
     for judge in judges:
         if reason := results.uncertified.get(judge):
             yield f"{clean(judge, MAX_NAME)} is not certified: {reason.meaning}"
+
+
+def _show_choices(
+    console: Console, results: SavedResults, chosen: Mapping[str, SavedChoices]
+) -> None:
+    """Print strengths by choices with win rates by ratings, and which is nearer to people."""
+    # Beside another split there is room for less.
+    has_people = len(chosen) == 1 and any(choices.by_people for choices in chosen.values())
+    own_heads = ("95 %", "tier", *(("by people",) if has_people else ()), "by ratings")
+    table = make_table("system", *(head for name in chosen for head in (name, *own_heads)))
+    rates = {name: results.rates(name) for name in chosen}
+    for system in dict.fromkeys(name for choices in chosen.values() for name in choices.order):
+        cells = list[str]()
+        for name, choices in chosen.items():
+            rate, people = rates[name], choices.by_people
+            cells += [
+                format_rounded(choices.strengths.strength.get(system), 2),
+                format_interval(choices.strengths.interval.get(system), 2),
+                str(choices.tier_by_system.get(system, EMPTY_CELL)),
+            ]
+            if has_people:
+                cells.append(format_rounded(people.strength.get(system) if people else None, 2))
+            cells += [format_rounded(rate.win_rate.get(system) if rate else None)]
+        table.add_row(Text(_format_system(system, results.system_models), "bold"), *cells)
+    judges = dict.fromkeys(
+        str(judge)
+        for choices in chosen.values()
+        for judge in choices.strengths.definition.get("judges", ())
+    )
+    names = ", ".join(judge_names(judges, results.failed_audit, results.judge_models))
+    title = f"strength by choices between two outputs, judged by {names}"
+    title += _list_uncertified(results, judges)
+    notes = [f"{name}: {clean(choices.said, MAX_LINE)}" for name, choices in chosen.items()]
+    notes += [
+        f"{name}: no strengths by people: {clean(choices.missing, MAX_LINE)}"
+        for name, choices in chosen.items()
+        if choices.missing
+    ]
+    notes += [
+        f"{line.split}: nearer to people: {clean(line.said, MAX_LINE)}"
+        for line in results.trust
+        if line.measure == "pairwise" and line.split in chosen and line.reason is None
+    ]
+    show_table(console, title, table, notes)
 
 
 def _read_results(path: Path) -> SavedResults:
@@ -388,6 +444,10 @@ def show_scores(console: Console, path: Path) -> None:
     systems, failed = results.system_models, results.failed_audit
     for name, split in results.details.items():
         rated, rates = split.win_rate, results.rates(name)
+        if choices := split.choices:
+            _show_choices(console, results, {name: choices})
+            title = f"{name}: {choices.decisions.summary}"
+            show_table(console, title, _decision_table(choices.decisions))
         if reason := _describe_missing_rates(split, rates):
             say(console, f"{name}: {reason}\n", "yellow")
         elif rated and rates:

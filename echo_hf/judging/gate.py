@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
+from echo_hf.hub.run_tables import CHOICES
 from echo_hf.judging.audit import read_failures
 from echo_hf.judging.results import FailedAudits
 from echo_hf.judging.score import NO_FITTING_SAMPLE, ScoredRun
@@ -21,11 +22,14 @@ from echo_hf.metrics.result import MetricReason
 from echo_hf.metrics.rubric import list_figures
 from echo_hf.reasons import Reason
 from echo_hf.scores import NonInferiority, non_inferiority
+from echo_hf.scores.choices import average_outcomes
 from echo_hf.scores.non_inferiority import Verdict, paired_non_inferiority
+from echo_hf.scores.pairwise_agreement import PAIR, read_choices
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.win_rate import METRIC as WIN_RATE
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import RunTables, read_models
+from echo_hf.tables import COMPARISONS, Outcome
 
 MARGIN = 0.05  # in win rates
 EXIT_CODES: Mapping[Verdict, int] = {"non_inferior": 0, "worse": 1, "undecided": 3}
@@ -129,18 +133,23 @@ def compare_systems(
     base: GateSide,
     new: GateSide,
     *,
-    metric: str = WIN_RATE,
+    metric: str | None = None,
     margin: float | None = None,
     confidence: float = 0.95,
     split: str | None = None,
 ) -> GateResult:
-    """Compare two systems on the prompts of one release."""
+    """Compare two systems on the prompts of one release.
+
+    Without a metric that is by choices where they are the board of one run, else by win rate.
+    """
+    has_pairs = base.run.config.board == "pairwise" and base.root == new.root
+    metric = metric or (CHOICES if has_pairs else WIN_RATE)
     figures = list_figures(base.run.asked_config)  # and the metrics that are measured where named
     metrics = {**registered(), **{figure.name: figure for figure in figures}}
-    if metric not in (known := (WIN_RATE, *metrics)):
+    if metric not in (known := (WIN_RATE, CHOICES, *metrics)):
         raise ConfigError(unknown("metric", metric, known))
     measured = metrics.get(metric)
-    if margin is None and metric != WIN_RATE:
+    if margin is None and metric not in (WIN_RATE, CHOICES):
         raise ConfigError(
             f"--metric {metric} has no usual margin: say how much worse NEW may be, in the "
             "metric's own unit, such as --margin 0.02"
@@ -157,14 +166,19 @@ def compare_systems(
     sides, splits, ratings = (base, new), (split,) if split else BENCHMARKS, None
     margin = MARGIN if margin is None else margin
     limits: dict[str, Any] = {"margin": margin, "confidence": confidence}
-    if measured is None or "ratings" in measured.needs:
+    judges = tuple[str, ...]()
+    if metric == CHOICES:
+        shares, judges = _read_choices(base, new, splits)
+        test = paired_non_inferiority(*shares, higher_is_better=True, **limits)
+    elif measured is None or "ratings" in measured.needs:
         rubric = measured.rubric if measured else RUBRIC
         ratings = _read_shared_ratings(sides, splits, rubric)
-    if measured is None:
+        judges = tuple(sorted({*ratings["judge"].to_pylist()}))
+    if metric == WIN_RATE:
         parts = [side.select_rows(side.tables.outputs, splits) for side in sides]
         limits["outputs"] = None if None in parts else pa.concat_tables(parts)
         test = non_inferiority(ratings, base.label, new.label, protocol=protocol, **limits)
-    else:
+    elif measured is not None:
         first, second = (
             _measure_samples(side, measured, base.run.asked_config, splits) for side in sides
         )
@@ -178,7 +192,7 @@ def compare_systems(
         new=new.label,
         prompts=sum(len(base.tables.tasks[split]) for split in splits),
         test=test,
-        judges=() if ratings is None else tuple(sorted({*ratings["judge"].to_pylist()})),
+        judges=judges,
         failed={**read_failures(base.root), **read_failures(new.root)},
         left_out={
             f"{table} in {side.root}": counts
@@ -186,6 +200,49 @@ def compare_systems(
             for table, counts in side.tables.left_out.items()
         },
     )
+
+
+def _read_choices(
+    base: GateSide, new: GateSide, splits: Sequence[str]
+) -> tuple[list[list[float | None]], tuple[str, ...]]:
+    """Read each side's share of the points of every prompt on which judges compared the two."""
+    if base.root != new.root:
+        raise ConfigError(
+            f"--metric {CHOICES} compares two systems of one run, that judges saw side by side: "
+            f"expected CONFIG BASE NEW, or --metric {WIN_RATE}"
+        )
+    tables, names = base.tables, sorted((base.system, new.system))
+    parts = [tables.select_split(tables.comparisons, split) for split in splits]
+    rows = pa.concat_tables([COMPARISONS.make_empty(), *(part for part in parts if part)])
+    of_pair = [pc.equal(rows[side], name) for side, name in zip(PAIR[1:], names, strict=True)]
+    frame = read_choices(rows.filter(pc.and_(*of_pair)))
+    if frame["skipped"].any():
+        raise ScoreError(
+            f"judges chose between {base.label} and {new.label} until pairs were decided, after "
+            "which no interval holds: expected choices on all samples; `echo-hf score -v` has "
+            f"what is decided, --metric {WIN_RATE} compares ratings"
+        )
+    means = average_outcomes(frame)
+    outcomes = dict(zip(means["sample_id"], means["outcome"], strict=True))
+    if not outcomes:
+        raise RunError(
+            f"no judge chose between {base.label} and {new.label} in both orders: run `echo-hf "
+            f"judge --pairwise`, or compare by --metric {WIN_RATE}"
+        )
+    # A sample of which one alone has an image counts as missing.
+    drawn = [
+        {row["sample_id"] for row in own.to_pylist() if row["outcome"] == Outcome.OK}
+        for side in (base, new)
+        if (own := side.select_rows(tables.outputs, splits)) is not None
+    ]
+    uneven = drawn[0] ^ drawn[1] if len(drawn) == len((base, new)) else set()
+    shares = [outcomes.get(name) for name in sorted({*frame["sample_id"], *uneven})]
+    half = 0.5 if base.system == names[0] else -0.5
+    values = [
+        [None if share is None else 0.5 + weight * share for share in shares]
+        for weight in (half, -half)
+    ]
+    return values, tuple(sorted({*frame["judge"]}))
 
 
 def _check_release(base: GateSide, new: GateSide) -> None:

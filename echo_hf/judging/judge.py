@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import NamedTuple, TypedDict, Unpack
 
@@ -319,15 +319,19 @@ def judge_pairs(
     run.prepare()
     outputs = read_outputs_to_rate(run, limit)
 
-    def build_questions(sent: SentImages) -> Iterator[JudgeTask]:
-        for judge in chosen:
-            rows, size = build_pairs(judge, outputs), _choose_size(judge, config.protocol)
-            inputs = [digest for row in rows["inputs"] for digest in row]
-            images = sent.load([*inputs, *rows["output_a"], *rows["output_b"]], size)
-            yield JudgeTask(judge.name, PAIRWISE, Compare(judge, size, images), rows)
+    build = partial(pairwise_questions, config, chosen, outputs)
+    return run_judges(run, engines_of(chosen), build, write_comparisons, outputs, **limits)
 
-    engines = engines_of(chosen)
-    return run_judges(run, engines, build_questions, write_comparisons, outputs, **limits)
+
+def pairwise_questions(
+    config: EvaluationBase, judges: Sequence[JudgeConfig], outputs: OutputsToRate, sent: SentImages
+) -> Iterator[JudgeTask]:
+    """Build a question for each judge: which of two outputs it prefers."""
+    for judge in judges:
+        rows, size = build_pairs(judge, outputs), _choose_size(judge, config.protocol)
+        inputs = [digest for row in rows["inputs"] for digest in row]
+        images = sent.load([*inputs, *rows["output_a"], *rows["output_b"]], size)
+        yield JudgeTask(judge.name, PAIRWISE, Compare(judge, size, images), rows)
 
 
 def judge_applicability(

@@ -23,6 +23,7 @@ from echo_hf.hub.run_tables import Anchor, ReleasedResults, ResultRow, Uncertifi
 from echo_hf.judging.certificates import JudgeCertificate
 from echo_hf.judging.figures import FigureModel, read_figures
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap
+from echo_hf.scores.choices import ChoiceStrengths, CorrectedStrengths
 from echo_hf.scores.contamination import Contamination
 from echo_hf.scores.human_corrected import HumanCorrected
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement
@@ -177,6 +178,27 @@ class SavedSealed(FigureModel):
     contamination: Contamination
 
 
+class SavedChoices(FigureModel):
+    """The figures of choices between two outputs; `is_board` where they come before ratings."""
+
+    is_board: bool
+    said: str
+    strengths: ChoiceStrengths
+    decisions: WrittenDecisions
+    tiers: tuple[tuple[str, ...], ...] = ()
+    by_people: CorrectedStrengths | None = None
+    missing: str | None = None  # why there are no strengths by people, where they ranked
+
+    @property
+    def tier_by_system(self) -> dict[str, int]:
+        return {name: tier for tier, names in enumerate(self.tiers, 1) for name in names}
+
+    @property
+    def order(self) -> list[str]:
+        """Return the systems, the best first; those in no tier come last."""
+        return list(dict.fromkeys([*self.tier_by_system, *self.strengths.strength]))
+
+
 class SavedReliability(FigureModel):
     missing: str | None = None
     result: Annotated[Reliability, PlainSerializer(Reliability.as_json)] | None = None
@@ -210,6 +232,7 @@ class SavedSplit(FigureModel):
     win_rate: SavedWinRates | None = None
     metrics: tuple[SavedMetric, ...] = ()
     pairwise: PairwiseAgreement | None = None
+    choices: SavedChoices | None = None  # where judges chose between two outputs
     by_people: SavedHumanCorrected | None = None
     checks: tuple[SavedFailureRate, ...] = ()
     sealed: SavedSealed | None = None
@@ -220,7 +243,7 @@ class SavedSplit(FigureModel):
     @model_serializer(mode="wrap")
     def _leave_out_missing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = serialize(self)
-        beside = ("sealed", "dated", "reliability", "speaks_to_judge")
+        beside = ("choices", "sealed", "dated", "reliability", "speaks_to_judge")
         absent = {name for name in beside if not written[name]}
         return {name: value for name, value in written.items() if name not in absent}
 
@@ -326,6 +349,13 @@ class SavedResults(FigureModel, ReleasedResults):
 
     @property
     def judges(self) -> set[str]:
-        """Return all judges whose ratings count."""
+        """Return all judges whose ratings count, or whose choices are the board."""
         boards = (self.rates(split) for split in self.details)
-        return {judge for rates in boards if rates for judge in rates.per_judge}
+        chosen = (split.choices for split in self.details.values())
+        choosing = {
+            str(judge)
+            for choices in chosen
+            if choices and choices.is_board
+            for judge in choices.strengths.definition.get("judges", ())
+        }
+        return {judge for rates in boards if rates for judge in rates.per_judge} | choosing

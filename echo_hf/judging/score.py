@@ -40,6 +40,7 @@ from echo_hf.judging.certificates import (
     read_certificates,
     select_overall,
 )
+from echo_hf.judging.choice_board import make_choice_rows, score_choices
 from echo_hf.judging.failure_rates import (
     find_misfits,
     make_result_rows,
@@ -52,6 +53,7 @@ from echo_hf.judging.reliability import has_several_draws, make_reliability_rows
 from echo_hf.judging.results import (
     FailedAudits,
     SavedCheck,
+    SavedChoices,
     SavedFailureRate,
     SavedHumanCorrected,
     SavedIdentity,
@@ -170,6 +172,7 @@ class SplitScores:
     overall: RatingTable | None = None
     reliability: SavedReliability | None = None
     speech: tuple[SavedSpeech, ...] = ()
+    choices: SavedChoices | None = None
 
     def describe(self) -> SavedSplit:
         return SavedSplit(
@@ -177,6 +180,7 @@ class SplitScores:
             win_rate=self.win_rates.details if self.win_rates else None,
             metrics=[metric.describe() for metric in self.metrics],
             pairwise=self.pairwise,
+            choices=self.choices,
             by_people=_describe_people(self.by_people) if self.by_people else None,
             checks=self.checks,
             sealed=self.sealed,
@@ -206,6 +210,9 @@ class Scores:
             rows += map(self._add_worth, split.win_rates.results if split.win_rates else ())
             if isinstance(split.by_people, scores.HumanCorrected):
                 rows += _people_rows(split.by_people, split.split, self.failed)
+            if split.choices and split.choices.is_board:
+                counted = split.split, self.protocol, split.samples, self.failed
+                rows += map(self._add_worth, make_choice_rows(split.choices, *counted))
             rows += [metric.build_row(split.split, self.protocol) for metric in split.metrics]
             context = self.checks, split.split, self.protocol, split.samples
             rows += make_result_rows(split.checks, *context)
@@ -267,8 +274,16 @@ def score(
     judges = {
         name for split in splits if split.win_rates for name in split.win_rates.rates.per_judge
     }
-    certificates = {name: own[name] for name in sorted(judges & own.keys())}
     uncertified = find_uncertified(own, select_overall(tables.ratings), judges)
+    choosers = {
+        str(name)
+        for split in splits
+        if split.choices and split.choices.is_board
+        for name in split.choices.strengths.definition["judges"]
+    }
+    uncertified |= find_uncertified(own, tables.comparisons, choosers)
+    judges |= choosers
+    certificates = {name: own[name] for name in sorted(judges & own.keys())}
     worth = collect_facts(sorted(judges), certificates, uncertified)
     run_scores = Scores(
         path, config.protocol, tuple(splits), left_out, failed, models, saved_checks, worth
@@ -346,7 +361,9 @@ class ScoredRun:
                 by_people = scores.human_corrected(first, human) if human else None
             except ScoreError as error:
                 by_people = str(error)
+        choices = None
         if comparisons is not None and comparisons.num_rows:
+            choices = score_choices(comparisons, human, self.config.board)
             people = None if isinstance(by_people, str) else human or None
             pairwise = scores.pairwise_agreement(comparisons, overall, people, n_boot=self.n_boot)
         rated = [] if tables.ratings is None else tables.ratings["rubric"].unique().to_pylist()
@@ -363,7 +380,8 @@ class ScoredRun:
         reliability = self.score_reliability(name, figures, misfits)
         outputs = tables.select_split(tables.outputs, name)
         speech = count_speech(read_speech(self.folder.root), outputs, ratings)
-        return SplitScores(*figures_of, overall=overall, reliability=reliability, speech=speech)
+        beside: Any = {"overall": overall, "reliability": reliability, "choices": choices}
+        return SplitScores(*figures_of, **beside, speech=speech)
 
     def score_reliability(
         self, split: str, figures: Sequence[SystemMetric], misfits: Mapping[str, frozenset[str]]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf._infra.text import clean
+from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.config.rubrics import OVERALL
 from echo_hf.engines.base import Failed
 from echo_hf.engines.memory import check_gpu_memory
@@ -36,6 +38,7 @@ from echo_hf.pipeline.progress import ALREADY_REPORTED
 from echo_hf.scores.rating_table import Unrated
 from echo_hf.scores.sequential import (
     ALPHA,
+    Decisions,
     Family,
     compute_p_values,
     decisions,
@@ -49,13 +52,15 @@ from echo_hf.tables import Outcome, arrow_rows
 logger = logging.getLogger(__name__)
 ORDER_SEED = 0
 BATCH_SAMPLES = 50
-OutputKeys = set[tuple[str, str]]  # sample and system
+Keys = set[tuple[str, ...]]
 
 
-class SplitProgress:
-    """The state of a split: its samples in drawn order, and where each system's ratings may end."""
+class RoundProgress(ABC):
+    """The state of a split that is asked about in rounds, in an order of samples that is drawn."""
 
-    def __init__(self, split: str, to_rate: OutputsToRate, alpha: float, family: Family) -> None:
+    key: ClassVar[tuple[str, ...]]  # columns that tell what is asked about apart
+
+    def __init__(self, split: str, to_rate: OutputsToRate) -> None:
         samples = [task.sample_id for task in to_rate.tasks if task.split == split]
         samples.sort(key=lambda name: compute_random_key(ORDER_SEED, name))
         keys = list[tuple[str, str]]()
@@ -67,52 +72,91 @@ class SplitProgress:
             has_output[number] = [(name, system) in known for name in samples]
         # Only pairs of systems with an output for the same sample are to be decided.
         first, second = list_pairs(len(systems))
-        pairs = int((has_output[first] & has_output[second]).any(axis=1).sum()) if systems else 0
-        names = ("sample_id", "system", "outcome")
-        rows = [dict(zip(names, (*key, Outcome.OK.value), strict=True)) for key in keys]
-        self.split, self.samples, self.has_output = split, samples, has_output
-        self.done = 0  # samples that all judges have rated
-        self.outputs, self.level = pa.Table.from_pylist(rows), get_pair_level(alpha, family, pairs)
+        is_pair = (has_output[first] & has_output[second]).any(axis=1)
+        self.split, self.samples, self.has_output, self.keys = split, samples, has_output, keys
+        self.pairs = int(is_pair.sum()) if systems else 0
+        self.done = 0  # samples that all judges were asked about
         self.undecided = np.ones(len(first), dtype=bool)
-        self.stop_at = dict.fromkeys(systems, len(samples))  # an index into samples
-        self._update_stops()
+        self.stop_at = dict[Any, int]()  # of each subject, an index into samples
+
+    @abstractmethod
+    def update(self, rows: pa.Table, batch: int) -> None:
+        """Decide from all rows so far what need not be asked about any more."""
+
+    @abstractmethod
+    def decide(self, rows: pa.Table) -> Decisions: ...
+
+    @abstractmethod
+    def name_keys(self, sample: str, subject: Any) -> tuple[str, ...]: ...
 
     @property
-    def systems(self) -> list[str]:
-        """Return the systems that judges are asked about in the next batch."""
+    def subjects(self) -> list[Any]:
+        """Return the systems, or pairs, that judges are asked about in the next batch."""
         return [name for name, end in self.stop_at.items() if end > self.done]
 
-    def select_batch(self, batch: int) -> OutputKeys:
+    def select_batch(self, batch: int) -> Keys:
         samples = self.samples[self.done : self.done + batch]
-        return {(sample, system) for sample in samples for system in self.systems}
+        return {self.name_keys(sample, name) for sample in samples for name in self.subjects}
 
     @property
-    def skipped_outputs(self) -> OutputKeys:
-        """Return the outputs that need no rating."""
+    def skipped(self) -> Keys:
+        """Return what need not be asked about."""
         ends = self.stop_at.items()
-        return {(sample, system) for system, end in ends for sample in self.samples[end:]}
+        return {self.name_keys(sample, name) for name, end in ends for sample in self.samples[end:]}
 
-    def update(self, ratings: pa.Table, batch: int, protocol: ProtocolName) -> None:
-        """Decide from all ratings so far which systems need no more of them."""
+    def select_rows(self, rows: pa.Table) -> pa.Table:
+        return rows.filter(pc.is_in(rows["sample_id"], pa.array(self.samples, pa.string())))
+
+    def __str__(self) -> str:
+        decided = f"{(~self.undecided).sum()} of {len(self.undecided)} pairs decided"
+        outlook = f"going on with {self.describe_subjects()}" if self.subjects else "done"
+        return f"{self.split}: {self.done:,} samples, {decided}; {outlook}"
+
+    def describe_subjects(self) -> str:
+        return ", ".join(map(clean, self.subjects))
+
+
+class SplitProgress(RoundProgress):
+    """The state of a split of which outputs are rated: where each system's ratings may end."""
+
+    key = ("sample_id", "system")
+
+    def __init__(
+        self,
+        split: str,
+        to_rate: OutputsToRate,
+        alpha: float,
+        family: Family,
+        protocol: ProtocolName,
+    ) -> None:
+        super().__init__(split, to_rate)
+        names = ("sample_id", "system", "outcome")
+        rows = [dict(zip(names, (*key, Outcome.OK.value), strict=True)) for key in self.keys]
+        self.outputs = pa.Table.from_pylist(rows)
+        self.options: Any = {"alpha": alpha, "family": family, "protocol": protocol}
+        self.level = get_pair_level(alpha, family, self.pairs)
+        systems = sorted({system for _, system in self.keys})
+        self.stop_at = dict.fromkeys(systems, len(self.samples))
+        self._update_stops()
+
+    def name_keys(self, sample: str, subject: str) -> tuple[str, ...]:
+        return sample, subject
+
+    def update(self, rows: pa.Table, batch: int) -> None:
         self.done = min(self.done + batch, len(self.samples))
-        verdicts = count_votes(self.select_rows(ratings), self.outputs, protocol=protocol).verdicts
+        protocol = self.options["protocol"]
+        verdicts = count_votes(self.select_rows(rows), self.outputs, protocol=protocol).verdicts
         self.undecided = compute_p_values(verdicts / 2) > self.level
         self._update_stops()
 
-    def select_rows(self, ratings: pa.Table) -> pa.Table:
-        return ratings.filter(pc.is_in(ratings["sample_id"], pa.array(self.samples, pa.string())))
+    def decide(self, rows: pa.Table) -> Decisions:
+        return decisions(self.select_rows(rows), self.outputs, **self.options)
 
     def _update_stops(self) -> None:
         still_needed = find_needed_systems(self.undecided, self.has_output[:, self.done :])
         for name, is_needed in zip(self.stop_at, still_needed, strict=True):
             if not is_needed:
                 self.stop_at[name] = min(self.stop_at[name], self.done)
-
-    def __str__(self) -> str:
-        decided = f"{(~self.undecided).sum()} of {len(self.undecided)} pairs decided"
-        systems = ", ".join(map(clean, self.systems))
-        outlook = f"going on with {systems}" if systems else "done"
-        return f"{self.split}: {self.done:,} samples, {decided}; {outlook}"
 
 
 def judge_until_decided(
@@ -147,90 +191,140 @@ def judge_until_decided(
         return judging.judge(run, judges=judges, rubrics=[OVERALL], limit=limit, **limits)
     if not chosen:
         raise JudgeError(f"none of the judges rates by {OVERALL!r}, by which systems are compared")
-    folder, engines = run.prepare(), judging.engines_of(chosen)
-    to_rate, protocol = judging.read_outputs_to_rate(run, limit), config.protocol
-    splits = dict.fromkeys(task.split for task in to_rate.tasks)
-    progress_list = [SplitProgress(split, to_rate, alpha, family) for split in splits]
-    if not any(progress.systems for progress in progress_list):
-        raise JudgeError(
-            f"no two systems have outputs for the same sample in {str(folder.root)!r}: expected "
-            "two or more to tell apart; leave out --until to rate what is there"
-        )
-    if config.runner.kind == "local":
-        check_gpu_memory(engines, estimates=False)
-    budget, watch = limits.get("budget_usd"), limits.get("watch")
-    options: Any = {name: limits.get(name, False) for name in ("again", "keep_going")}
-    with open_session(folder, engines, budget, watch, config.runner, **options) as session:
-        sent = judging.SentImages(folder.images)
-        questions = [*judging.rating_questions(config, chosen, [OVERALL], to_rate, None, sent)]
-        session.prepare_judges(engines)
-        parts = _ask_in_rounds(session, questions, progress_list, batch, protocol)
-        skipped = OutputKeys().union(*(progress.skipped_outputs for progress in progress_list))
-        samples = {task.sample_id for task in to_rate.tasks}
+    run.prepare()
+    to_rate = judging.read_outputs_to_rate(run, limit)
+    progress_list = [
+        SplitProgress(split, to_rate, alpha, family, config.protocol)
+        for split in dict.fromkeys(task.split for task in to_rate.tasks)
+    ]
+
+    def build_questions(sent: judging.SentImages) -> Iterator[JudgeTask]:
+        return judging.rating_questions(config, chosen, [OVERALL], to_rate, None, sent)
+
+    def ask_parts(session: JudgingSession) -> Sequence[JudgeRows]:
+        """Ask about all where systems of several releases compare."""
+        beside = judging.read_parts_to_rate(run, limit)
+        each = (judging.part_questions(config, judge, [OVERALL], beside) for judge in chosen)
+        about = list(chain.from_iterable(each))
+        answered = ask_judges(session, about, {}, write_ratings, ()).answered
+        run.write_carried()
+        return answered
+
+    rounds = Rounds(run, chosen, to_rate, progress_list, batch)
+    return rounds.ask(build_questions, write_ratings, ask_parts, **limits)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Rounds in which all judges are asked about the same samples, until all is decided."""
+
+    run: EvaluationRun
+    judges: Sequence[JudgeConfig]
+    to_rate: OutputsToRate
+    progress_list: Sequence[RoundProgress]
+    batch: int
+
+    def ask(
+        self,
+        build_questions: Callable[[judging.SentImages], Iterable[JudgeTask]],
+        write: Callable[[Path, JudgeRows, Collection[str]], Path],
+        ask_more: Callable[[JudgingSession], Sequence[JudgeRows]] | None = None,
+        **limits: Unpack[judging.AskOptions],
+    ) -> JudgingResult:
+        """Ask, and write down all stored answers, with what needs none as `not_needed`."""
+        run, progress_list = self.run, self.progress_list
+        folder, engines = run.prepare(), judging.engines_of(self.judges)
+        if not any(progress.subjects for progress in progress_list):
+            raise JudgeError(
+                f"no two systems have outputs for the same sample in {str(folder.root)!r}: "
+                "expected two or more to tell apart; leave out --until to rate what is there"
+            )
+        if run.config.runner.kind == "local":
+            check_gpu_memory(engines, estimates=False)
+        budget, watch = limits.get("budget_usd"), limits.get("watch")
+        options: Any = {name: limits.get(name, False) for name in ("again", "keep_going")}
+        opened = open_session(folder, engines, budget, watch, run.config.runner, **options)
+        with opened as session:
+            return self.ask_in(session, build_questions, write, ask_more)
+
+    def ask_in(
+        self,
+        session: JudgingSession,
+        build_questions: Callable[[judging.SentImages], Iterable[JudgeTask]],
+        write: Callable[[Path, JudgeRows, Collection[str]], Path],
+        ask_more: Callable[[JudgingSession], Sequence[JudgeRows]] | None = None,
+    ) -> JudgingResult:
+        """Ask in a session that is open already."""
+        progress_list = self.progress_list
+        questions = [*build_questions(judging.SentImages(session.folder.images))]
+        session.prepare_judges(judging.engines_of(self.judges))
+        parts = _ask_in_rounds(session, questions, progress_list, self.batch)
+        key, skipped = progress_list[0].key, Keys()
+        skipped = skipped.union(*(progress.skipped for progress in progress_list))
+        samples = {task.sample_id for task in self.to_rate.tasks}
         judged, saved_plans, path = list[JudgeRows](), list[AskPlan](), None
         for question in questions:
             judge_parts = parts.get(question.judge, ())
-            judged.append(_build_final_table(session, question, skipped, judge_parts))
-            saved_plans.append(session.plan(_restrict(question, skipped)))
-            path = write_ratings(folder.root, judged[-1], samples)
-        ratings = pa.concat_tables([table.rows for table in judged])
-        stopped = any(table.stopped for table in judged)
-        if not stopped:  # where systems of several releases compare all is rated
-            beside = judging.read_parts_to_rate(run, limit)
-            each = (judging.part_questions(config, judge, [OVERALL], beside) for judge in chosen)
-            about = list(chain.from_iterable(each))
-            judged += ask_judges(session, about, {}, write_ratings, ()).answered
-            run.write_carried()
-        options = {"alpha": alpha, "family": family, "protocol": protocol}
-        decided = {}
-        for progress in progress_list:
-            if len(progress.undecided):
-                own = progress.select_rows(ratings)
-                decided[progress.split] = decisions(own, progress.outputs, **options)
+            judged.append(_build_final_table(session, question, key, skipped, judge_parts))
+            saved_plans.append(session.plan(_restrict(question, key, skipped)))
+            path = write(session.folder.root, judged[-1], samples)
+        rows = pa.concat_tables([table.rows for table in judged])
+        if ask_more is not None and not any(table.stopped for table in judged):
+            judged += ask_more(session)
+        decided = {
+            progress.split: progress.decide(rows)
+            for progress in progress_list
+            if len(progress.undecided)
+        }
         fields = {"saved": tuple(saved_plans), "decisions": decided}
-        return build_result(session, path, judged, to_rate.left_out, **fields)
+        return build_result(session, path, judged, self.to_rate.left_out, **fields)
 
 
 def _ask_in_rounds(
     session: JudgingSession,
     questions: Iterable[JudgeTask],
-    progress_list: Sequence[SplitProgress],
+    progress_list: Sequence[RoundProgress],
     batch: int,
-    protocol: ProtocolName,
 ) -> dict[str, list[JudgeRows]]:
     """Ask all judges about a batch and decide, until all is decided, or judges or budget end."""
     order, parts = [*questions], dict[str, list[JudgeRows]]()
-    while open_splits := [progress for progress in progress_list if progress.systems]:
-        keys = OutputKeys().union(*(progress.select_batch(batch) for progress in open_splits))
+    key = progress_list[0].key
+    while open_splits := [progress for progress in progress_list if progress.subjects]:
+        keys = Keys().union(*(progress.select_batch(batch) for progress in open_splits))
         for question in order:
             part = f"from sample {open_splits[0].done + 1:,}"
-            judged = session.ask(_restrict(question, keys, part))
+            judged = session.ask(_restrict(question, key, keys, part))
             parts.setdefault(question.judge, []).append(judged)
             if judged.stopped or (session.is_spent and judged.outcomes.get(Failed.NOT_ANSWERED)):
                 return parts  # a batch decides nothing until all judges have rated it
-        ratings = pa.concat_tables([table.rows for tables in parts.values() for table in tables])
+        rows = pa.concat_tables([table.rows for tables in parts.values() for table in tables])
         for progress in open_splits:
-            progress.update(ratings, batch, protocol)
+            progress.update(rows, batch)
             logger.info("judge %s", progress, extra=ALREADY_REPORTED)
             session.watch.report_result(str(progress))
         order.reverse()  # begin with the judge whose model is in memory
     return parts
 
 
-def _restrict(question: JudgeTask, keys: OutputKeys, part: str = "") -> JudgeTask:
-    columns = arrow_rows(question.rows, ["sample_id", "system"]).to_pydict().values()
-    indices = [number for number, key in enumerate(zip(*columns, strict=True)) if key in keys]
+def _restrict(question: JudgeTask, key: Sequence[str], keys: Keys, part: str = "") -> JudgeTask:
+    columns = arrow_rows(question.rows, list(key)).to_pydict()
+    rows = zip(*(columns[name] for name in key), strict=True)
+    indices = [number for number, row in enumerate(rows) if row in keys]
     return replace(question, rows=question.rows.select(indices), part=part, whole=question.rows)
 
 
 def _build_final_table(
-    session: JudgingSession, question: JudgeTask, skipped: OutputKeys, parts: Sequence[JudgeRows]
+    session: JudgingSession,
+    question: JudgeTask,
+    key: Sequence[str],
+    skipped: Keys,
+    parts: Sequence[JudgeRows],
 ) -> JudgeRows:
-    """Return all stored answers of a judge, and mark the outputs that need none."""
+    """Return all stored answers of a judge, and mark what needs none."""
     rows = arrow_rows(session.read_stored(question).dataset)
-    keys = zip(rows["sample_id"].to_pylist(), rows["system"].to_pylist(), strict=True)
+    keys = zip(*(rows[name].to_pylist() for name in key), strict=True)
     absent = pc.equal(rows["outcome"], Failed.NOT_ANSWERED.value)
-    needless = pc.and_(absent, pa.array([key in skipped for key in keys], pa.bool_()))
+    needless = pc.and_(absent, pa.array([row in skipped for row in keys], pa.bool_()))
     outcomes = pc.if_else(needless, Unrated.NOT_NEEDED.value, rows["outcome"])
     index = rows.column_names.index("outcome")
     rows = rows.set_column(index, rows.schema.field(index), outcomes)

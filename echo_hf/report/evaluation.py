@@ -19,6 +19,9 @@ from echo_hf.engines.base import ImageRef, check_installed
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import ExpectedCost
 from echo_hf.errors import GenerationError, JudgeError
+from echo_hf.hub.run_tables import CHOICES
+from echo_hf.judging.choosing import ask_pairs, asks_until_decided, compare_all
+from echo_hf.judging.compare import PAIRWISE
 from echo_hf.judging.judge import (
     APPLICABILITY,
     PartToRate,
@@ -26,6 +29,7 @@ from echo_hf.judging.judge import (
     applicability_questions,
     choose_judges,
     engines_of,
+    pairwise_questions,
     rating_questions,
     read_outputs_to_rate,
     read_parts_to_rate,
@@ -54,6 +58,7 @@ from echo_hf.systems.run_tables import read_table
 from echo_hf.tables import DRAW, OUTPUTS, Outcome
 
 FIGURES = ("win_rate", "low", "high", "coverage")
+CHOICE_TIER = "choice_tier"
 TEXTS = {"split": pa.string(), "system": pa.string(), "in_place_of": pa.string()}
 
 
@@ -93,6 +98,7 @@ class Evaluation(SummaryMixin):
     Attributes:
         board: A row for each split and system: `win_rate` with `low` and `high`, the ends of its
             95 % interval, `tier`, `coverage`, and the value of each metric; null where it has none.
+            With `board: pairwise` also `choice_strength`, and `choice_tier` by decided pairs.
         results: All figures, as `echo-hf score` writes them; null after a dry run.
         report: The page, `index.html`; null after a dry run.
         plan: What was to be asked when it began, a part for each system, judge and rubric.
@@ -266,8 +272,11 @@ def _plan_work(
         for part in run.parts
     ]
     applicability, _ = run.read_applicability()
+    is_adaptive = asks_until_decided(config, budget_usd)
+    comparing = compare_all(judges) if is_adaptive else judges
     questions = chain(
         applicability_questions(config, to_rate.tasks, sent),
+        pairwise_questions(config, comparing if config.board == PAIRWISE else (), to_rate, sent),
         rating_questions(config, judges, None, to_rate, applicability, sent, parts),
     )
     has_pending = any(plan.todo for plan in summary.plans)
@@ -276,7 +285,9 @@ def _plan_work(
             ask_plan = session.plan(question)
             calls, stand_in = ask_plan.plan, stand_ins.get(ask_plan.judge)
             # Outputs that turn out to be equal, or without an image, need fewer calls.
-            at_most = bool(calls.calls) and ask_plan.judge != APPLICABILITY and has_pending
+            may_stop = is_adaptive and ask_plan.rubric == PAIRWISE
+            at_most = (has_pending and ask_plan.judge != APPLICABILITY) or may_stop
+            at_most = at_most and bool(calls.calls)
             counts = calls.calls, calls.stored, ask_plan.expected, stand_in, at_most
             planned.append(PlannedWork(ask_plan.judge, ask_plan.about, *counts))
     return tuple(planned)
@@ -307,7 +318,10 @@ def _add_pending(
 def _run_judges(
     session: JudgingSession, run: EvaluationRun, judges: Sequence[JudgeConfig], limit: int | None
 ) -> Iterator[JudgingResult | JudgeError]:
-    """Ask which metrics fit, then have judges rate: only then is known which samples have text."""
+    """Ask which metrics fit, then have judges rate: only then is known which samples have text.
+
+    Before they rate they choose, where that is the board: a budget goes to it first.
+    """
     config, sent = run.asked_config, SentImages(session.folder.images)
     to_rate = read_outputs_to_rate(run, limit)
     samples = {task.sample_id for task in to_rate.tasks}
@@ -317,12 +331,17 @@ def _run_judges(
         parts = read_parts_to_rate(run, limit)
         return rating_questions(config, judges, None, to_rate, applicability, sent, parts)
 
-    for build_questions, write in (
-        (partial(applicability_questions, config, to_rate.tasks, sent), write_applicability),
-        (build_ratings, write_ratings),
-    ):
+    def ask_fits() -> JudgingResult:
+        questions = [*applicability_questions(config, to_rate.tasks, sent)]
+        return ask_judges(session, questions, {}, write_applicability, samples)
+
+    def ask_ratings() -> JudgingResult:
+        return ask_judges(session, [*build_ratings()], {}, write_ratings, samples)
+
+    choosing = [partial(ask_pairs, session, run, judges, to_rate, sent)]
+    for ask in (ask_fits, *(choosing if config.board == PAIRWISE else ()), ask_ratings):
         try:
-            yield ask_judges(session, [*build_questions()], {}, write, samples)
+            yield ask()
         except JudgeError as error:  # the other judges were asked, and their answers are written
             yield error
 
@@ -338,6 +357,10 @@ def _build_board(scores: Scores) -> Dataset:
             low, high = row.interval or (None, None)
             figures = {"win_rate": row.value, "low": low, "high": high, "coverage": row.coverage}
             rows[row.system] = {**figures, "tier": row.tier}
+        if (chosen := split.choices) and chosen.is_board:
+            for system, strength in chosen.strengths.strength.items():
+                tier = chosen.tier_by_system.get(system)
+                rows.setdefault(system, {}).update({CHOICES: strength, CHOICE_TIER: tier})
         for measured in split.metrics:
             value = measured.result.value if measured.result else None
             rows.setdefault(measured.system, {})[measured.metric] = value
@@ -353,5 +376,9 @@ def _make_board(rows: Sequence[Mapping[str, Any]], metrics: Collection[str]) -> 
     """Make a board with a column for each metric that is measured by default, and for others."""
     by_default = (metric.name for metric in list_measured(metrics))
     names = (*FIGURES, *dict.fromkeys([*by_default, *sorted(metrics)]))
-    schema = pa.schema({**TEXTS, "tier": pa.int64(), **dict.fromkeys(names, pa.float64())})
+    choices = {CHOICES: pa.float64(), CHOICE_TIER: pa.int64()}
+    if not any(CHOICES in row for row in rows):
+        choices = {}
+    numbers = {"tier": pa.int64(), **choices, **dict.fromkeys(names, pa.float64())}
+    schema = pa.schema({**TEXTS, **numbers})
     return Dataset(pa.Table.from_pylist(rows, schema))

@@ -59,8 +59,14 @@ Colors = Mapping[tuple[str, str], MeanColors]
 
 def build_sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> dict[str, Markup]:
     """Build the sections that have something to show, in the order of the page."""
+    choices = build_choices(data)
+    comes_first = any(
+        found.is_board for name in data.splits if (found := data.results.details[name].choices)
+    )
     bodies = {
+        **({"choices": choices} if comes_first else {}),
         "win-rates": build_board(data),
+        "choices": choices,
         "reliability": build_reliability(data),
         "since": build_since(data),
         "through-time": build_through_time(data),
@@ -173,6 +179,55 @@ def build_board(data: RunData) -> Markup:
         splits.append(values)
     flags = {"failures": data.failures, "uncertified": data.results.uncertified}
     return render("board.html.jinja", splits=splits, **flags)
+
+
+def build_choices(data: RunData) -> Markup | None:
+    """Show strengths, tiers and decided pairs by choices between two outputs."""
+    splits, models = [], data.results.system_models
+    for name in data.splits:
+        if (found := data.results.details[name].choices) is None:
+            continue
+        strengths, rates = found.strengths, data.results.rates(name)
+        rows = [
+            BoardRow(
+                system,
+                strengths.strength.get(system),
+                strengths.interval.get(system),
+                missing=strengths.reasons[system].meaning if system in strengths.reasons else None,
+                tier=found.tier_by_system.get(system),
+                in_place_of=models[system].in_place_of if system in models else None,
+            )
+            for system in found.order
+        ]
+        ends = [end for row in rows for end in (row.value, *(row.interval or ()))]
+        judges = list(map(str, strengths.definition.get("judges", ())))
+        names = ", ".join(judge_names(judges, {}, data.results.judge_models))
+        nearer = [
+            line.said
+            for line in data.results.trust
+            if (line.measure, line.split) == ("pairwise", name) and line.reason is None
+        ]
+        people = found.by_people
+        sentences = [f"Chosen by {names}: {found.said}."]
+        sentences += [f"Nearer to people here: {sentence}." for sentence in nearer]
+        sentences += [f"No strengths by people: {found.missing}."] if found.missing else []
+        if people and people.weight is not None:
+            sentences.append(
+                f"By people: their ranks on {plural(people.ranked, 'sample')}, and judges on "
+                f"{people.samples:,} with a weight of {people.weight:.2f}."
+            )
+        splits.append(
+            {
+                "name": name,
+                "found": found,
+                "judges": judges,
+                "rates": rates.win_rate if rates else {},
+                "scale": round_scale(end for end in ends if end is not None),
+                "sentences": sentences,
+                "tiers": [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))],
+            }
+        )
+    return render("choices.html.jinja", splits=splits, failures=data.failures) if splits else None
 
 
 def build_reliability(data: RunData) -> Markup | None:

@@ -4,6 +4,13 @@ from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap, bradley_terry, relative_gap
 from echo_hf.scores.carry_plan import CarryPlan, carry_plan
 from echo_hf.scores.certificate import Certificate, adjust_p_values, certify
+from echo_hf.scores.choices import (
+    ChoiceStrengths,
+    CorrectedStrengths,
+    choice_decisions,
+    choice_strengths,
+    human_corrected_strengths,
+)
 from echo_hf.scores.contamination import Contamination, Untested, contamination, dated_contamination
 from echo_hf.scores.failure_rate import FailureRate, failure_rate, failure_rate_by_people
 from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
@@ -57,8 +64,10 @@ __all__ = [
     "CarryPlan",
     "Certificate",
     "Change",
+    "ChoiceStrengths",
     "Consensus",
     "Contamination",
+    "CorrectedStrengths",
     "Decisions",
     "Difference",
     "Estimate",
@@ -97,6 +106,8 @@ __all__ = [
     "bradley_terry",
     "carry_plan",
     "certify",
+    "choice_decisions",
+    "choice_strengths",
     "contamination",
     "dated_contamination",
     "decisions",
@@ -105,6 +116,7 @@ __all__ = [
     "failure_rate_by_people",
     "friedman",
     "human_corrected",
+    "human_corrected_strengths",
     "judge_accuracy",
     "kemeny_consensus",
     "kendalls_w",

@@ -14,7 +14,7 @@ from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.scores.agreement import read_human
 from echo_hf.scores.ranks import Mean, Resampling, means, ratios
-from echo_hf.scores.rating_table import RUBRIC, Floats, divide, format_key, read_columns
+from echo_hf.scores.rating_table import RUBRIC, Floats, Unrated, divide, format_key, read_columns
 from echo_hf.scores.votes import TIE_WIDTH, count_points, count_votes, list_pairs, rates_of
 from echo_hf.tables import COMPARISONS, DRAW, select_first_draws
 
@@ -148,7 +148,8 @@ def pairwise_agreement(
         >>> found.follows_position.value, found.consistent.value
         (1.0, 0.0)
     """
-    rows = _read(comparisons)
+    rows = read_choices(comparisons)
+    rows = rows[rows["skipped"] == 0]
     draws, judges = Resampling(n_boot, seed=seed), dict[str, JudgeAgreement]()
     paired = _add_verdicts(rows).assign(rated=np.nan)
     if ratings is not None:
@@ -227,7 +228,8 @@ def _correlate_rates(verdicts: Iterable[Floats], systems: int) -> float | None:
 
 def read_verdicts(comparisons: Any) -> pd.DataFrame:
     """Read a verdict, `true`, for each pair that a judge saw in both orders: 1, 0 or -1."""
-    return _add_verdicts(_read(comparisons))
+    rows = read_choices(comparisons)
+    return _add_verdicts(rows[rows["skipped"] == 0])
 
 
 def _add_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
@@ -235,11 +237,16 @@ def _add_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
     return paired.assign(true=paired["ab"].where(paired["ab"] == paired["ba"], 0.0))
 
 
-def _read(comparisons: Any) -> pd.DataFrame:
-    """Read verdicts on first draws in each order, 1, 0, -1 or NaN, by judge, pair and repeat."""
-    every_draw = read_columns(comparisons, COMPARISONS, REQUIRED, (DRAW, "repeat"))
+def read_choices(comparisons: Any) -> pd.DataFrame:
+    """Read verdicts on first draws in each order, 1, 0, -1 or NaN, by judge, pair and repeat.
+
+    What nobody asked for on purpose has no verdict; `skipped` counts it.
+    """
+    optional = (DRAW, "repeat", "outcome")
+    every_draw = read_columns(comparisons, COMPARISONS, REQUIRED, optional)
     rows = select_first_draws(every_draw).to_pandas()
     rows["repeat"] = rows["repeat"].fillna(0) if "repeat" in rows else 0
+    rows["skipped"] = rows["outcome"] == Unrated.NOT_NEEDED.value if "outcome" in rows else False
     key = [*PAIR, "judge", "repeat"]
     for expected, wrong in {
         "order ab or ba": ~rows["order"].isin(ORDERS),
@@ -252,7 +259,8 @@ def _read(comparisons: Any) -> pd.DataFrame:
             raise ScoreError(f"comparisons: {key_text}: expected {expected}")
     rows["said"] = rows["winner"].map(SIGNS)
     wide = rows.pivot(index=key, columns="order", values="said").reindex(columns=ORDERS)
-    return wide.astype(float).reset_index()
+    skipped = rows.groupby(key)["skipped"].sum()
+    return wide.astype(float).assign(skipped=skipped).reset_index()
 
 
 def _rated_verdicts(ratings: Any, rubric: str) -> pd.DataFrame:

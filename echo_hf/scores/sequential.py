@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
 
@@ -20,6 +20,7 @@ ALPHA = 0.05
 # Of the normal mixture: narrowest where squares of outcomes add up to about 40 for one pair at 5 %,
 # and 76 for 28 pairs, which is 200 and 400 samples. From 0.04 to 1 little changes.
 MIXTURE = 0.2
+UNTIL_DECIDED = "until decided"
 Family = Literal["bonferroni", "pair"]
 PairValues = Mapping[str, Mapping[str, float | None]]
 
@@ -62,7 +63,7 @@ def get_pair_level(alpha: float, family: Family, pairs: int) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Decisions(SummaryMixin):
-    """Which pairs of systems are decided, on all samples that both were rated on.
+    """Which pairs of systems are decided, on all samples that both were rated or compared on.
 
     Attributes:
         matrix: Share of points that a system wins from each other one; null where they were never
@@ -71,8 +72,8 @@ class Decisions(SummaryMixin):
         pairs: On how many samples each two were compared.
         decided: Pairs that are told apart, the better system first.
         undecided: The others. Equal systems are never told apart, however many samples there are.
-        not_needed: How many ratings nobody asked for.
-        ratings: How many ratings there would be with these.
+        not_needed: How many ratings, or choices, nobody asked for.
+        ratings: How many there would be with these.
         definition: Every parameter.
     """
 
@@ -88,9 +89,11 @@ class Decisions(SummaryMixin):
     @property
     def summary(self) -> str:
         """The ratings asked for and the pairs decided, in one sentence."""
-        asked_ratings = f"{self.ratings - self.not_needed:,} of {self.ratings:,} ratings"
+        unit = self.definition.get("unit", "ratings")
+        asked = f"{self.ratings - self.not_needed:,} of {self.ratings:,} {unit}"
         pairs = len(self.decided) + len(self.undecided)
-        return f"asked until decided: {asked_ratings}, {len(self.decided)} of {pairs} pairs decided"
+        way = self.definition.get("asked", UNTIL_DECIDED)
+        return f"asked {way}: {asked}, {len(self.decided)} of {pairs} pairs decided"
 
     @property
     def said(self) -> str:
@@ -137,18 +140,32 @@ def decisions(
         ((('a', 'b'),), 0.917, 0.188)
     """
     compared = votes.count_votes(ratings, outputs, **choices)
-    table, systems, paired = compared.full, compared.table.systems, compared.pair_verdicts
-    counts = (~np.isnan(paired)).sum(axis=1)
-    level = get_pair_level(alpha, family, int((counts > 0).sum()))
-    open_, leads = compute_p_values(paired / 2) > level, np.nansum(paired, axis=1)
-    half = confidence_half_width(np.nansum(np.square(paired / 2), axis=1), counts, level)
+    table, paired = compared.full, compared.pair_verdicts
+    level = get_pair_level(alpha, family, int((~np.isnan(paired)).any(axis=1).sum()))
+    not_needed = 0 if table.not_asked is None else int(table.not_asked.sum())
+    parameters = {"alpha": alpha, "family": family, "level": level, "mixture": MIXTURE}
+    return decide_pairs(
+        compared.table.systems,
+        paired / 2,
+        level,
+        not_needed=not_needed,
+        ratings=int((~np.isnan(table.ratings)).sum()) + not_needed,
+        definition=compared.definition("decisions", **parameters),
+    )
+
+
+def decide_pairs(
+    systems: Sequence[str], outcomes: Floats, level: float, **counts: Any
+) -> Decisions:
+    """Decide pairs from outcomes [pair, sample] from -.5 to .5, NaN where there is none."""
+    samples = (~np.isnan(outcomes)).sum(axis=1)
+    open_, leads = compute_p_values(outcomes) > level, np.nansum(outcomes, axis=1)
+    half = confidence_half_width(np.nansum(np.square(outcomes), axis=1), samples, level)
     sides: tuple[list[tuple[str, str]], ...] = [], []
     for *pair, lead, is_open in zip(*votes.list_pairs(len(systems)), leads, open_, strict=True):
         better, worse = pair if lead >= 0 else pair[::-1]
         sides[int(is_open)].append((systems[better], systems[worse]))
-    points = votes.count_points(paired, len(systems))
-    not_needed = 0 if table.not_asked is None else int(table.not_asked.sum())
-    parameters = {"alpha": alpha, "family": family, "level": level, "mixture": MIXTURE}
+    points = votes.count_points(outcomes * 2, len(systems))
     return Decisions(
         matrix=votes.map_pairs(systems, divide(points.won, points.compared), votes.to_number),
         half_width=votes.map_pairs(
@@ -157,7 +174,5 @@ def decisions(
         pairs=votes.map_pairs(systems, points.compared, int),
         decided=tuple(sides[0]),
         undecided=tuple(sides[1]),
-        not_needed=not_needed,
-        ratings=int((~np.isnan(table.ratings)).sum()) + not_needed,
-        definition=compared.definition("decisions", **parameters),
+        **counts,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Unpack
@@ -107,19 +107,30 @@ def tiers(
         raw_p = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
     values = np.full((len(systems), len(systems)), np.nan)
     values[first, second] = values[second, first] = adjust_holm(raw_p)
-    by_pair, tier_list = votes.map_pairs(systems, values, votes.to_number), list[list[str]]()
-    for system, rate in rates.items():
-        if rate is None:
-            continue
-        p_value = by_pair[tier_list[-1][0]][system] if tier_list else 0.0
-        if p_value is not None and p_value <= alpha:
-            tier_list.append([])
-        tier_list[-1].append(system)
+    by_pair = votes.map_pairs(systems, values, votes.to_number)
+
+    def differ(top: str, system: str) -> bool:
+        p_value = by_pair[top][system]
+        return p_value is not None and p_value <= alpha
+
+    tier_list = group_tiers((name for name, rate in rates.items() if rate is not None), differ)
     parameters: dict[str, Any] = {"alpha": alpha, "draws": n_resamples, "seed": seed}
     parameters["test"] = f"{test}, Holm over all pairs"
     unranked = tuple(system for system in systems if rates[system] is None)
     definition = compared.definition("tiers", **parameters)
-    return Tiers(tuple(map(tuple, tier_list)), unranked, by_pair, rates, definition)
+    return Tiers(tier_list, unranked, by_pair, rates, definition)
+
+
+def group_tiers(
+    order: Iterable[str], differ: Callable[[str, str], bool]
+) -> tuple[tuple[str, ...], ...]:
+    """Group systems, the best first; a tier ends before the first that its top differs from."""
+    tier_list = list[list[str]]()
+    for system in order:
+        if not tier_list or differ(tier_list[-1][0], system):
+            tier_list.append([])
+        tier_list[-1].append(system)
+    return tuple(map(tuple, tier_list))
 
 
 def _excess_points(compared: JudgeVotes, expected: Floats | float, scale: float) -> Floats:

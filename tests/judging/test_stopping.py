@@ -278,7 +278,7 @@ def test_what_cannot_be_decided_is_said_before_anybody_is_asked(
     ("options", "said"),
     [
         (["--until", "decide"], "unknown value 'decide'; did you mean 'decided'"),
-        (["--until", "decided", "--pairwise"], "--until rates by overall"),
+        (["--until", "decided", "--applicability"], "--until rates by overall"),
         (["--until", "decided", "--rubric", "text_rendering"], "--until rates by overall"),
         (["--alpha", "0.1"], "--alpha is of --until decided: add it, or leave it out"),
     ],

@@ -481,6 +481,40 @@ def test_metrics_are_asked_about_before_text_is_rated(folder: Path, server: Loop
     assert [f"{one.who} {one.about}" for one in done.plan[2:]] == plan
 
 
+@pytest.mark.parametrize(("budget", "share"), [(None, 1.0), (100.0, 0.1)])
+def test_where_pairs_are_the_board_judges_choose_before_they_rate(
+    folder: Path, server: LoopbackServer, budget: float | None, share: float
+) -> None:
+    """Evenly by their share without a budget; with one of all pairs, as long as it lasts."""
+    asked = list[str]()
+
+    def behave(request: Asked) -> Answer:
+        is_choice = "<second>" in json.dumps(request.body["messages"][1])
+        asked.append("choice" if is_choice else "rating")
+        if not is_choice:
+            return by_color(request)
+        choice = ("first", "second", "tie")[len(asked) % 3]
+        return completion(f"I looked at both. [[{choice}]]", usage=USAGE)
+
+    server.behave = behave
+    judge = {**judge_at(server, concurrency=1), "pairwise": {"share": share}}
+    done = evaluated(config_of(folder, [judge], board="pairwise"), budget_usd=budget)
+    assert asked == ["choice"] * 2 * len(IDS) + ["rating"] * 2 * len(IDS)
+    plan = {f"{work.who} {work.about}": (work.todo, work.at_most) for work in done.plan}
+    assert plan["mira pairwise"] == (2 * len(IDS), True)
+    assert plan["mira overall"][0] == 2 * len(IDS)
+    texts = {row["system"]: row for row in done.board if row["split"] == "text_to_image"}
+    assert done.results is not None
+    written = {
+        (row.split, row.system): row.value
+        for row in done.results.results
+        if row.metric == "choice_strength"
+    }
+    for system, row in texts.items():
+        assert row["choice_strength"] == written["text_to_image", system]
+        assert row["choice_tier"] == 1  # ten samples decide nothing
+
+
 def ran(config: Path, *options: str) -> Any:
     runs = str(config.parent / "runs")
     return CliRunner().invoke(app, ["eval", str(config), "--runs", runs, *options])

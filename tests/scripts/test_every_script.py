@@ -14,6 +14,7 @@ from tests.stages_for_tests import ROOT
 
 # Options, the exit status, and what is printed; in braces stands a fixture.
 SMALLEST = {
+    "bench_choices": ("{test_data}/ratings --runs 2", 0, "fewer choices"),
     "bench_costs": ("--posts 30 --models gpt-5.4-mini", 0, "30 generated"),
     "bench_crawl": ("--posts 10", 0, "share of the bare rate"),
     "bench_draws": ("--samples 2 --systems 2 --outputs 2", 0, "all of it"),
