@@ -467,7 +467,7 @@ ROWS = {row[0]: row[1:] for row in reversed(cells(GUIDE))}  # the first of a nam
 
 
 def test_the_config_is_one(tmp_path: Path) -> None:
-    example, scalars, shared_out = blocks(GUIDE, "yaml")
+    example, scalars, shared_out, words = blocks(GUIDE, "yaml")
     (tmp_path / "my_config.yaml").write_text(example.text, "utf-8")
     config = load_evaluation(tmp_path / "my_config.yaml")
     assert [one.name for one in config.judges] == ["qwen2_5_vl_32b", "gpt_4o_2024_11_20", "strict"]
@@ -479,6 +479,9 @@ def test_the_config_is_one(tmp_path: Path) -> None:
     (tmp_path / "reward.yaml").write_text(f"name: x\nbenchmark: lab/echo@v1\n{scalars.text}")
     (reward,) = load_evaluation(tmp_path / "reward.yaml").judges
     assert make_engine(reward.engine.kind, **reward.engine.options).signature()["route"]
+    (tmp_path / "words.yaml").write_text(f"name: x\nbenchmark: lab/echo@v1\n{words.text}")
+    (reader,) = load_evaluation(tmp_path / "words.yaml").judges
+    assert "speaks_to_judge" in reader.rubrics
 
 
 def test_every_judge_that_comes_along_is_there() -> None:
