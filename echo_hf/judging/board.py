@@ -186,9 +186,11 @@ def _show_choices(
     console: Console, results: SavedResults, chosen: Mapping[str, SavedChoices]
 ) -> None:
     """Print strengths by choices with win rates by ratings, and which is nearer to people."""
-    # Beside another split there is room for less.
-    has_people = len(chosen) == 1 and any(choices.by_people for choices in chosen.values())
-    own_heads = ("95 %", "tier", *(("by people",) if has_people else ()), "by ratings")
+    # Beside another split there is room for less; -v has all of each.
+    is_alone = len(chosen) == 1
+    has_people = is_alone and any(choices.by_people for choices in chosen.values())
+    own_heads = ("95 %", "tier", *(("by people",) if has_people else ()))
+    own_heads += ("by ratings",) if is_alone else ()
     table = make_table("system", *(head for name in chosen for head in (name, *own_heads)))
     rates = {name: results.rates(name) for name in chosen}
     for system in dict.fromkeys(name for choices in chosen.values() for name in choices.order):
@@ -202,7 +204,8 @@ def _show_choices(
             ]
             if has_people:
                 cells.append(format_rounded(people.strength.get(system) if people else None, 2))
-            cells += [format_rounded(rate.win_rate.get(system) if rate else None)]
+            if is_alone:
+                cells.append(format_rounded(rate.win_rate.get(system) if rate else None))
         table.add_row(Text(_format_system(system, results.system_models), "bold"), *cells)
     judges = dict.fromkeys(
         str(judge)

@@ -227,7 +227,8 @@ def build_choices(data: RunData) -> Markup | None:
                 "tiers": [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))],
             }
         )
-    return render("choices.html.jinja", splits=splits, failures=data.failures) if splits else None
+    flags = {"failures": data.failures, "uncertified": data.results.uncertified}
+    return render("choices.html.jinja", splits=splits, **flags) if splits else None
 
 
 def build_reliability(data: RunData) -> Markup | None:
