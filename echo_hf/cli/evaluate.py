@@ -355,10 +355,9 @@ def audit(
 
     options: Payload = {"dry_run": dry_run, "budget_usd": budget, "keep_going": keep_going}
     if certify is not None:
-        if again or pictures != "all":
-            option = "--again" if again else "--pictures"
-            raise ConfigError(f"{option} is of honeypots: leave it out, or --certify")
-        options |= {"format": format_, "samples": samples}
+        if pictures != "all":
+            raise ConfigError("--pictures is of honeypots: leave it out, or --certify")
+        options |= {"format": format_, "samples": samples, "again": again}
         with open_progress(sums_up_calls=True) as watch:
             done = certify_judges(config, certify, runs=runs, judges=judges, watch=watch, **options)
         show_certificates(watch.console, done)

@@ -418,8 +418,10 @@ def build_board(
     rows = release.group_figures(split, protocol)
     figures = rows.pop(METRIC, [])
     strengths = {figure["system"]: figure for figure in rows.pop(STRENGTH, [])}
-    choices = _read_choices(rows.pop(CHOICES, []), rows.pop(CHOICES_BY_PEOPLE, []), figures)
+    chosen = rows.pop(CHOICES, [])
+    choices = _read_choices(chosen, rows.pop(CHOICES_BY_PEOPLE, []), figures)
     definition = figures[0]["definition"] if figures else {}
+    worth = [("ratings", definition), *(("choices", row["definition"]) for row in chosen[:1])]
     groups: tuple[tuple[str, ...], ...] = ()
     note, ratings = "", release.select_ratings(split)
     if ratings is None:
@@ -462,8 +464,9 @@ def build_board(
         if isinstance(failed, dict)
         else {},
         "certificates": [
-            (name, facts.summary, facts.reason is not None)
-            for name, facts in read_certificate_facts(definition).items()
+            (f"{name}, by {way}", facts.summary, facts.reason is not None)
+            for way, facts_of in worth
+            for name, facts in read_certificate_facts(facts_of).items()
         ],
         "about": release.problem or about,
         "unrated": find_unrated(releases, release, split),

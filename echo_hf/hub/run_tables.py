@@ -113,7 +113,11 @@ class Uncertified(Reason):
     NO_CERTIFICATE = "no_certificate", "it was not held against people (echo-hf audit --certify)"
     OTHER_MODEL = "other_model", "its certificate is of another model"
     OTHER_PROVIDER = "other_provider", "its certificate is of the model at another provider"
-    OTHER_PROMPT = "other_prompt", "its certificate is of other instructions or image sizes"
+    OTHER_PROMPT = "other_prompt", "its certificate is of other instructions"
+    OTHER_SETTINGS = (
+        "other_settings",
+        "its certificate is of other settings, such as those of sampling or of image sizes",
+    )
 
 
 class CertificateFacts(BaseModel):
@@ -125,6 +129,7 @@ class CertificateFacts(BaseModel):
     set: str = ""
     day: str = ""
     samples: NonNegativeInt = 0
+    answered: FiniteFloat = 1.0  # share of what was asked
     accuracy: FiniteFloat | None = None
     interval: tuple[FiniteFloat, FiniteFloat] | None = None
     people: FiniteFloat | None = None
@@ -137,10 +142,11 @@ class CertificateFacts(BaseModel):
         ends = ""
         if self.interval:
             ends = f" ({percent(self.interval[0])} to {percent(self.interval[1])})"
-        place = f"on {self.samples:,} samples of {self.set}, {self.day}"
+        beside = "" if self.people is None else f", people on {percent(self.people)}"
+        lost = f"; {percent(1 - self.answered)} without an answer" if self.answered < 1 else ""
         return (
             f"decides as people do on {percent(self.accuracy)}{ends} of the pairs that they "
-            f"decide, people on {percent(self.people)} {place}"
+            f"decide{beside}: {self.samples:,} samples of {self.set}, {self.day}{lost}"
         )
 
 
@@ -291,7 +297,9 @@ def _number_raters(ranks: Dataset) -> Dataset:
     order = sorted({*names}, key=lambda name: sha256(str(name).encode()).digest())
     numbers = {name: f"person {number}" for number, name in enumerate(order, 1)}
     column = pa.array([numbers[name] for name in names], pa.string())
-    return Dataset(table.set_column(table.column_names.index("rater"), "rater", column))
+    table = table.set_column(table.column_names.index("rater"), "rater", column)
+    # Rows in the order of the pseudonyms would say it all the same.
+    return Dataset(table.sort_by([(name, "ascending") for name in HUMAN.key]))
 
 
 def _add_splits(ratings: Dataset, splits: Mapping[str, str]) -> Dataset:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from echo_hf.scores.agreement import Agreement
     from echo_hf.scores.bradley_terry import BradleyTerry
     from echo_hf.scores.human_corrected import HumanCorrected
-    from echo_hf.scores.pairwise_agreement import Share
+    from echo_hf.scores.pairwise_agreement import Share, Way
     from echo_hf.scores.sequential import Decisions
     from echo_hf.scores.win_rate import WinRate
 
@@ -155,7 +155,7 @@ def _show_win_rates(console: Console, results: SavedResults) -> int:
         judges = dict.fromkeys(judge for rates in boards.values() for judge in rates.per_judge)
         names = ", ".join(judge_names(judges, results.failed_audit, results.judge_models))
         title = f"win rate ({results.protocol}), judged by {names}"
-        title += _list_uncertified(results, judges)
+        title += _list_uncertified(results, judges, "pointwise")
         reasons = [
             f"{name}: no intervals: {reason}"
             for name, rates in boards.items()
@@ -168,9 +168,10 @@ def _show_win_rates(console: Console, results: SavedResults) -> int:
     return notes
 
 
-def _list_uncertified(results: SavedResults, judges: Collection[str]) -> str:
+def _list_uncertified(results: SavedResults, judges: Collection[str], way: Way) -> str:
     """Return which judges nobody has held against people, for the end of a title."""
-    names = [clean(judge, MAX_NAME) for judge in judges if judge in results.uncertified]
+    uncertified = results.uncertified.get(way, {})
+    names = [clean(judge, MAX_NAME) for judge in judges if judge in uncertified]
     if not names:
         return ""
     return "; not certified" + (f": {', '.join(names)}" if len(names) < len(judges) else "")
@@ -178,7 +179,7 @@ def _list_uncertified(results: SavedResults, judges: Collection[str]) -> str:
 
 def _describe_uncertified(results: SavedResults, judges: Iterable[str]) -> Iterator[str]:
     for judge in judges:
-        if reason := results.uncertified.get(judge):
+        if reason := results.uncertified.get("pointwise", {}).get(judge):
             yield f"{clean(judge, MAX_NAME)} is not certified: {reason.meaning}"
 
 
@@ -214,7 +215,7 @@ def _show_choices(
     )
     names = ", ".join(judge_names(judges, results.failed_audit, results.judge_models))
     title = f"strength by choices between two outputs, judged by {names}"
-    title += _list_uncertified(results, judges)
+    title += _list_uncertified(results, judges, "pairwise")
     notes = [f"{name}: {clean(choices.said, MAX_LINE)}" for name, choices in chosen.items()]
     notes += [
         f"{name}: no strengths by people: {clean(choices.missing, MAX_LINE)}"

@@ -6,15 +6,17 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import ValidationError
 
-from echo_hf.config.checks import ANSWERED_BY, ModelIdentity
+from echo_hf.config.checks import ANSWERED_BY, ModelIdentity, first_error
 from echo_hf.config.rubrics import OVERALL
+from echo_hf.errors import RunError
 from echo_hf.hub.run_tables import CertificateFacts, Uncertified
-from echo_hf.judging.figures import FigureModel, read_figures
+from echo_hf.judging.figures import FigureModel
 from echo_hf.judging.rate import PROVENANCE_STAGE
 from echo_hf.scores.judge_accuracy import PairAccuracy
 from echo_hf.scores.pairwise_agreement import Share, Way
@@ -23,14 +25,14 @@ from echo_hf.scores.robustness import Preference
 CERTIFICATES_FILE = "certificates.json"
 
 
-class JudgeIdentity(NamedTuple):
+class JudgeIdentity(FigureModel):
     """The model, provider and prompt behind a judge; two with equal digests answer alike."""
 
-    digest: str | None
-    model: str | None
-    revision: str | None
-    provider: str | None
-    prompt_digest: str | None
+    digest: str | None = None
+    model: str | None = None
+    revision: str | None = None
+    provider: str | None = None
+    prompt_digest: str | None = None
 
 
 class CertifiedSet(FigureModel):
@@ -61,6 +63,7 @@ class JudgeCertificate(FigureModel):
         answered_by: Its model.
         identities: What answered, by way: `pointwise`, ratings, and `pairwise`, choices.
         accuracy: How far its verdicts are those of people, by way.
+        answered: The share of what it was asked that has a verdict, by way.
         people: The same of each person with the others; null with a single person.
         follows_position: Share of pairs in which the place shown first or second won twice.
         self_preference: How it treats systems of its own developer, beside the other judges here.
@@ -75,6 +78,7 @@ class JudgeCertificate(FigureModel):
     answered_by: ModelIdentity
     identities: Mapping[Way, JudgeIdentity]
     accuracy: Mapping[Way, PairAccuracy]
+    answered: Mapping[Way, float] = {}
     people: PairAccuracy | None = None
     follows_position: Share | None = None
     self_preference: Preference | None = None
@@ -82,17 +86,16 @@ class JudgeCertificate(FigureModel):
     usd_per_1000: Mapping[Way, float | None] = {}
     seconds_per_1000: Mapping[Way, float | None] = {}
 
-    @property
-    def facts(self) -> CertificateFacts:
-        """Its figures as a release has them: of ratings, or of choices where it has no ratings."""
-        own = self.accuracy.get("pointwise") or self.accuracy.get("pairwise")
-        share = own.without_ties if own else None
+    def build_facts(self, way: Way) -> CertificateFacts:
+        """Build what a release says of its ratings, or of its choices."""
+        share = self.accuracy[way].without_ties
         return CertificateFacts(
             set=self.set.name,
             day=self.day,
             samples=self.set.samples,
-            accuracy=share and share.value,
-            interval=share and share.interval,
+            answered=self.answered.get(way, 1.0),
+            accuracy=share.value,
+            interval=share.interval,
             people=self.people and self.people.without_ties.value,
         )
 
@@ -103,8 +106,14 @@ class CertificateFile(FigureModel):
 
 def read_certificates(root: Path) -> dict[str, JudgeCertificate]:
     """Read the certificates of a run by judge; empty where there is no file."""
-    file = read_figures(root / CERTIFICATES_FILE, CertificateFile, "audit --certify SET")
-    return dict(file.judges) if file else {}
+    path = root / CERTIFICATES_FILE
+    try:
+        return dict(CertificateFile.model_validate_json(path.read_bytes()).judges)
+    except FileNotFoundError:
+        return {}
+    except ValidationError as error:
+        message = first_error(error, str(path), CertificateFile)
+        raise RunError(f"{message}: move it away, and certify the judges again") from None
 
 
 def read_identities(rows: pa.Table) -> set[JudgeIdentity]:
@@ -124,8 +133,15 @@ def read_identities(rows: pa.Table) -> set[JudgeIdentity]:
         model = engine.get("model")
         if model is None and isinstance(answered_by, Mapping):
             model = answered_by.get("model")
-        texts = (stage.get("digest"), model, engine.get("revision"), provider, prompt_digest)
-        identities.add(JudgeIdentity(*(None if text is None else str(text) for text in texts)))
+        texts = {
+            "digest": stage.get("digest"),
+            "model": model,
+            "revision": engine.get("revision"),
+            "provider": provider,
+            "prompt_digest": prompt_digest,
+        }
+        known = {name: str(text) for name, text in texts.items() if text is not None}
+        identities.add(JudgeIdentity(**known))
     return identities
 
 
@@ -136,10 +152,12 @@ def select_overall(ratings: pa.Table | None) -> pa.Table | None:
 
 
 def find_uncertified(
-    certificates: Mapping[str, JudgeCertificate], rows: pa.Table | None, judges: Collection[str]
+    certificates: Mapping[str, JudgeCertificate],
+    rows: pa.Table | None,
+    judges: Collection[str],
+    way: Way,
 ) -> dict[str, Uncertified]:
-    """Find the judges whose judgements no certificate is of, and why."""
-    way: Way = "pointwise" if rows is not None and "rating" in rows.column_names else "pairwise"
+    """Find the judges whose ratings or choices no certificate is of, and why."""
     reasons = {}
     for judge in sorted(judges):
         certificate = certificates.get(judge)
@@ -148,29 +166,35 @@ def find_uncertified(
             reasons[judge] = Uncertified.NO_CERTIFICATE
             continue
         own = rows.filter(pc.equal(rows["judge"], judge))
-        for identity in sorted(read_identities(own), key=str):
-            if identity.digest == known.digest and identity.digest is not None:
-                continue
-            if (identity.model, identity.revision) != (known.model, known.revision):
-                reasons[judge] = Uncertified.OTHER_MODEL
-            elif identity.provider != known.provider:
-                reasons[judge] = Uncertified.OTHER_PROVIDER
-            else:
-                reasons[judge] = Uncertified.OTHER_PROMPT
-            break
+        differences = (_find_difference(identity, known) for identity in read_identities(own))
+        if found := sorted(filter(None, differences), key=list(Uncertified).index):
+            reasons[judge] = found[0]
     return reasons
+
+
+def _find_difference(identity: JudgeIdentity, known: JudgeIdentity) -> Uncertified | None:
+    """Return how what answered differs from what was certified; null where it does not."""
+    if identity.digest == known.digest and identity.digest is not None:
+        return None
+    if (identity.model, identity.revision) != (known.model, known.revision):
+        return Uncertified.OTHER_MODEL
+    if identity.provider != known.provider:
+        return Uncertified.OTHER_PROVIDER
+    is_same = identity.prompt_digest == known.prompt_digest
+    return Uncertified.OTHER_SETTINGS if is_same else Uncertified.OTHER_PROMPT
 
 
 def collect_facts(
     judges: Iterable[str],
     certificates: Mapping[str, JudgeCertificate],
     uncertified: Mapping[str, Uncertified],
+    way: Way,
 ) -> dict[str, CertificateFacts]:
-    """Collect what is known of judges' worth; nothing of those that are in neither."""
+    """Collect what is known of judges' worth, by ratings or by choices."""
     facts = dict[str, CertificateFacts]()
-    for judge in judges:
+    for judge in sorted(judges):
         if judge in uncertified:
             facts[judge] = CertificateFacts(reason=uncertified[judge])
-        elif judge in certificates:
-            facts[judge] = certificates[judge].facts
+        elif judge in certificates and way in certificates[judge].accuracy:
+            facts[judge] = certificates[judge].build_facts(way)
     return facts

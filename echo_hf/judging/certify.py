@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import write_json
+from echo_hf.collect.takedown import TOMBSTONES_FILE, read_tombstones
 from echo_hf.config.evaluation import EvaluationConfig, JudgeConfig
 from echo_hf.config.rubrics import OVERALL
 from echo_hf.config.runs import is_run
@@ -30,7 +31,6 @@ from echo_hf.judging.certificates import (
     CertificateFile,
     CertifiedSet,
     JudgeCertificate,
-    JudgeIdentity,
     Repeats,
     read_certificates,
     read_identities,
@@ -72,6 +72,7 @@ def certify_judges(
     judges: Sequence[str] | None = None,
     format: str | None = None,
     samples: int | None = None,
+    again: bool = False,
     **limits: Unpack[judging.JudgingOptions],
 ) -> Certification:
     """Ask judges about outputs that people ranked, and certify how far they agree with them.
@@ -88,6 +89,7 @@ def certify_judges(
         judges: Names of those to certify; null for all.
         format: Of a file, as for `judge --import`.
         samples: Most samples, a random draw of those ranked; null for all.
+        again: Ask all anew, to see whether a judge changed; these answers are not kept.
         limits: As for `judge`.
 
     Raises:
@@ -107,7 +109,9 @@ def certify_judges(
     root = run.prepare().root
     earlier = read_certificates(root)
     with TemporaryDirectory(prefix="echo-hf-certify-") as aside, lock_judging(root):
-        opened = _open_set(run, place, format, Path(aside) / "set", chosen, samples)
+        answers = Path(aside) / "answers.sqlite" if again else run.folder.answers
+        run_aside = _Aside(run, chosen, answers, samples)
+        opened = run_aside.open(place, format, Path(aside) / "set")
         results = [*_ask(opened, Path(aside) / "again", limits)]
         result = _merge_results(results)
         certificates = {}
@@ -132,61 +136,118 @@ class OpenSet(NamedTuple):
     name: str
 
 
-def _open_set(
-    run: EvaluationRun,
-    place: Path | str,
-    format: str | None,
-    root: Path,
-    judges: Sequence[JudgeConfig],
-    samples: int | None,
-) -> OpenSet:
-    path = Path(place)
-    is_file = path.is_file() and path.suffix not in (".yaml", ".yml")
-    if format is not None or is_file:
-        return _open_file(run, path, format or "jsonl", root, judges, samples)
-    folder = RunFolder(root)
-    if path.exists() and (is_run(path) or path.is_file()):
-        origin = EvaluationRun.from_config(path)
-        tables = origin.read_tables()
-        outputs = [] if tables.outputs is None else tables.outputs.to_pylist()
-        for digest in filter(None, (row["image"] for row in outputs)):
-            folder.images.take(origin.folder.images, digest)
-        reference, human = origin.benchmark.reference, tables.human
-    else:
-        benchmark = Benchmark(str(place), cache=run.place.cache)
-        reference, outputs, human = str(place), [], benchmark.table(HUMAN.name)
+@dataclass(frozen=True)
+class _Aside:
+    """Opens what people ranked as a run aside, whose answers are stored in a place of choice."""
+
+    run: EvaluationRun
+    judges: Sequence[JudgeConfig]
+    answers: Path
+    samples: int | None
+
+    def open(self, place: Path | str, format: str | None, root: Path) -> OpenSet:
+        path, folder = Path(place), RunFolder(root)
+        folder.answers = self.answers
+        is_file = path.is_file() and path.suffix not in (".yaml", ".yml")
+        if format is not None or is_file:
+            return self._open_file(path, format or "jsonl", folder)
+        if path.exists() and (is_run(path) or path.is_file()):
+            origin = EvaluationRun.from_config(path)
+            tables = origin.read_tables()
+            outputs = self._take_outputs(origin, folder)
+            return self._set_up(
+                folder, origin.benchmark.reference, outputs, tables.human, str(place)
+            )
+        benchmark, outputs = Benchmark(str(place), cache=self.run.place.cache), []
+        human = benchmark.table(HUMAN.name)
         if human is not None and benchmark.table(OUTPUTS.name) is not None:
             dataset, ids = benchmark.load(OUTPUTS.name), {*human["sample_id"].to_pylist()}
             numbers = choose_first_outputs(dataset, ids, str(place))
             outputs = store_rows(dataset.select(numbers), OUTPUTS, folder.images)
-    return _set_up(run, folder, judges, reference, outputs, human, str(place), samples)
+        return self._set_up(folder, str(place), outputs, human, str(place))
 
+    def _open_file(self, path: Path, format: str, folder: RunFolder) -> OpenSet:
+        """Open a file of others about the samples of the run, with the run's outputs if need be."""
+        reference, root = self.run.benchmark.reference, folder.root
+        import_judgements(self._open_run(folder, (), reference), path, format=format)
+        human, outputs = read_table(root, HUMAN), read_table(root, OUTPUTS)
+        if human is None and (votes := read_table(root, COMPARISONS)) is not None:
+            human = _count_votes_as_ranks(votes)
+        rows = [] if outputs is None else outputs.to_pylist()
+        for table in (HUMAN, COMPARISONS):
+            (root / f"{table.name}.parquet").unlink(missing_ok=True)
+        rows = rows or self._take_outputs(self.run, folder)
+        return self._set_up(folder, reference, rows, human, path.name)
 
-def _open_file(
-    run: EvaluationRun,
-    path: Path,
-    format: str,
-    root: Path,
-    judges: Sequence[JudgeConfig],
-    samples: int | None,
-) -> OpenSet:
-    """Open a file of others about the samples of a run's benchmark, with the run's outputs."""
-    folder = RunFolder(root)
-    reference = run.benchmark.reference
-    aside = _open_run(run, folder, (), reference)
-    import_judgements(aside, path, format=format)
-    human, outputs = read_table(root, HUMAN), read_table(root, OUTPUTS)
-    if human is None and (votes := read_table(root, COMPARISONS)) is not None:
-        human = _count_votes_as_ranks(votes)
-    rows = [] if outputs is None else outputs.to_pylist()
-    if not rows:
-        own = run.read_tables().outputs
-        rows = [] if own is None else own.to_pylist()
+    def _take_outputs(self, origin: EvaluationRun, folder: RunFolder) -> list[Row]:
+        outputs = origin.read_tables().outputs
+        rows = [] if outputs is None else outputs.to_pylist()
         for digest in filter(None, (row["image"] for row in rows)):
-            folder.images.take(run.folder.images, digest)
-    for table in (HUMAN, COMPARISONS):
-        (root / f"{table.name}.parquet").unlink(missing_ok=True)
-    return _set_up(run, folder, judges, reference, rows, human, path.name, samples)
+            folder.images.take(origin.folder.images, digest)
+        return rows
+
+    def _set_up(
+        self,
+        folder: RunFolder,
+        reference: str,
+        outputs: Iterable[Row],
+        human: pa.Table | None,
+        name: str,
+    ) -> OpenSet:
+        """Keep the outputs that people ranked, and refuse a set without any."""
+        if human is None or not human.num_rows:
+            raise RunError(
+                f"people ranked nothing in {name!r}: expected a release with the tables human and "
+                "outputs, a run in which `echo-hf rank` was used, or a file of ranks"
+            )
+        folder.root.mkdir(parents=True, exist_ok=True)
+        run = self._open_run(folder, self.judges, reference)
+        tombstones = read_tombstones(self.run.folder.root / TOMBSTONES_FILE)
+        usable = {
+            task.sample_id
+            for task in run.read_tasks().tasks
+            if not any(url in tombstones for url in task.sources)
+        }
+        valid = pc.or_(human["rank"].is_valid(), human["score"].is_valid())
+        keys = (human.filter(valid)[key].to_pylist() for key in OUTPUTS.key[:2])
+        ranked = {*zip(*keys, strict=True)}
+        shown = [
+            row
+            for row in outputs
+            if (row["sample_id"], row["system"]) in ranked
+            and row["sample_id"] in usable
+            and row["outcome"] == Outcome.OK
+            and not row.get(DRAW)
+        ]
+        ids = sorted(
+            {row["sample_id"] for row in shown}, key=lambda name: compute_random_key(SET_SEED, name)
+        )
+        kept = {*ids[: self.samples]}
+        shown = [row for row in shown if row["sample_id"] in kept]
+        if not shown:
+            raise RunError(
+                f"no output in {name!r} is one that people ranked: expected outputs of the same "
+                "samples and systems as the ranks"
+            )
+        human = human.filter(pc.is_in(human["sample_id"], pa.array(sorted(kept), pa.string())))
+        _write_outputs(folder, shown)
+        label = Path(name).name if Path(name).exists() else name
+        return OpenSet(run, human, label)
+
+    def _open_run(
+        self, folder: RunFolder, judges: Sequence[JudgeConfig], reference: str
+    ) -> EvaluationRun:
+        settings = self.run.config
+        config = EvaluationConfig(
+            name=settings.name,
+            benchmark=reference,
+            judges=tuple(judge.model_copy(update={"share": 1.0}) for judge in judges),
+            rubrics=settings.rubrics,
+            protocol=settings.protocol,
+            runner=settings.runner,
+            plugins=settings.plugins,
+        )
+        return EvaluationRun(config, folder)
 
 
 def _count_votes_as_ranks(votes: pa.Table) -> pa.Table | None:
@@ -204,68 +265,9 @@ def _count_votes_as_ranks(votes: pa.Table) -> pa.Table | None:
     return pa.Table.from_pylist(ranks, HUMAN.schema) if ranks else None
 
 
-def _set_up(
-    run: EvaluationRun,
-    folder: RunFolder,
-    judges: Sequence[JudgeConfig],
-    reference: str,
-    outputs: Iterable[Row],
-    human: pa.Table | None,
-    name: str,
-    samples: int | None,
-) -> OpenSet:
-    """Keep the outputs that people ranked, and refuse a set without any."""
-    if human is None or not human.num_rows:
-        raise RunError(
-            f"people ranked nothing in {name!r}: expected a release with the tables human and "
-            "outputs, a run in which `echo-hf rank` was used, or a file of ranks"
-        )
-    valid = pc.or_(human["rank"].is_valid(), human["score"].is_valid())
-    ranked = {*zip(*(human.filter(valid)[key].to_pylist() for key in OUTPUTS.key[:2]), strict=True)}
-    shown = [
-        row
-        for row in outputs
-        if (row["sample_id"], row["system"]) in ranked
-        and row["outcome"] == Outcome.OK
-        and not row.get(DRAW)
-    ]
-    ids = sorted(
-        {row["sample_id"] for row in shown}, key=lambda name: compute_random_key(SET_SEED, name)
-    )
-    kept = {*ids[:samples]}
-    shown = [row for row in shown if row["sample_id"] in kept]
-    if not shown:
-        raise RunError(
-            f"no output in {name!r} is one that people ranked: expected outputs of the same "
-            "samples and systems as the ranks"
-        )
-    human = human.filter(pc.is_in(human["sample_id"], pa.array(sorted(kept), pa.string())))
-    folder.root.mkdir(parents=True, exist_ok=True)
-    _write_outputs(folder, shown)
-    label = Path(name).name if Path(name).exists() else name
-    return OpenSet(_open_run(run, folder, judges, reference), human, label)
-
-
 def _write_outputs(folder: RunFolder, rows: Sequence[Row]) -> None:
     table = fill_draws(pa.Table.from_pylist(list(rows), OUTPUTS.schema), OUTPUTS)
     pq.write_table(table, folder.root / f"{OUTPUTS.name}.parquet")
-
-
-def _open_run(
-    run: EvaluationRun, folder: RunFolder, judges: Sequence[JudgeConfig], reference: str
-) -> EvaluationRun:
-    folder.answers = run.folder.answers
-    settings = run.config
-    config = EvaluationConfig(
-        name=settings.name,
-        benchmark=reference,
-        judges=tuple(judge.model_copy(update={"share": 1.0}) for judge in judges),
-        rubrics=settings.rubrics,
-        protocol=settings.protocol,
-        runner=settings.runner,
-        plugins=settings.plugins,
-    )
-    return EvaluationRun(config, folder)
 
 
 def _ask(opened: OpenSet, aside: Path, limits: judging.JudgingOptions) -> Iterator[JudgingResult]:
@@ -284,9 +286,11 @@ def _ask(opened: OpenSet, aside: Path, limits: judging.JudgingOptions) -> Iterat
     )
     rows = run.read_outputs().to_pylist()
     rows.sort(key=lambda row: compute_random_key(SET_SEED, row["sample_id"], row["system"]))
-    first = {row["sample_id"]: row for row in reversed(rows)}
+    first = dict[str, Row]()
+    for row in rows:
+        first.setdefault(row["sample_id"], row)
     aside.mkdir()
-    _write_outputs(few.folder, [first[name] for name in sorted(first)[:REPEATED_OUTPUTS]])
+    _write_outputs(few.folder, [*first.values()][:REPEATED_OUTPUTS])
     judges = run.config.judges
     raters = [judge.name for judge in judges if judge.can_do("rate")]
     choosers = [judge.name for judge in judges if judge.can_do("compare")]
@@ -356,6 +360,11 @@ def _build_certificates(
         }
         previous = earlier.get(judge.name)
         repeated = _find_rows(again, judge.name)
+        calls = sum(own.fill.calls for own in (*rows.values(), repeated) if own is not None)
+        measured = (about.digest, identities)
+        if previous and not calls and (previous.set.digest, previous.identities) == measured:
+            yield previous  # of the day on which it was asked
+            continue
         yield JudgeCertificate(
             judge=judge.name,
             day=datetime.now(UTC).date().isoformat(),
@@ -363,15 +372,17 @@ def _build_certificates(
             answered_by=judge.answered_by,
             identities=identities,
             accuracy=figures.judges.get(judge.name, {}),
+            answered={
+                way: own.outcomes.get(Outcome.OK, 0) / max(1, sum(own.outcomes.values()))
+                for way, own in rows.items()
+                if own is not None
+            },
             people=figures.people,
             follows_position=getattr(positions.get(judge.name), "follows_position", None),
             self_preference=preferences.get(judge.name),
             repeats=_measure_repeats(repeated.rows) if repeated is not None else None,
             usd_per_1000={way: _compute_price(own) for way, own in rows.items()},
-            seconds_per_1000={
-                way: _compute_seconds(own, way, identities.get(way), previous)
-                for way, own in rows.items()
-            },
+            seconds_per_1000={way: _compute_seconds(own) for way, own in rows.items()},
         )
 
 
@@ -400,15 +411,8 @@ def _compute_price(answered: JudgeRows | None) -> float | None:
     return float(1000 * np.mean(costs))
 
 
-def _compute_seconds(
-    answered: JudgeRows | None,
-    way: Way,
-    identity: JudgeIdentity | None,
-    previous: JudgeCertificate | None,
-) -> float | None:
-    """Return the seconds for 1,000 calls, from an earlier certificate where none were made."""
-    if answered is not None and answered.fill.calls:
-        return float(1000 * answered.fill.seconds / answered.fill.calls)
-    if previous is None or identity is None or previous.identities.get(way) != identity:
+def _compute_seconds(answered: JudgeRows | None) -> float | None:
+    """Return the seconds for 1,000 calls, if any was made."""
+    if answered is None or not answered.fill.calls:
         return None
-    return previous.seconds_per_1000.get(way)
+    return float(1000 * answered.fill.seconds / answered.fill.calls)

@@ -26,7 +26,7 @@ from echo_hf.scores.bradley_terry import BradleyTerry, Gap
 from echo_hf.scores.choices import ChoiceStrengths, CorrectedStrengths
 from echo_hf.scores.contamination import Contamination
 from echo_hf.scores.human_corrected import HumanCorrected
-from echo_hf.scores.pairwise_agreement import PairwiseAgreement
+from echo_hf.scores.pairwise_agreement import PairwiseAgreement, Way
 from echo_hf.scores.reliability import Reliability
 from echo_hf.scores.robustness import Bounds, LeaveOneJudgeOut, SelfPreference, Sensitivity
 from echo_hf.scores.sequential import Decisions
@@ -310,7 +310,7 @@ class SavedResults(FigureModel, ReleasedResults):
     judge_drift: Mapping[str, Mapping[str, Any]] = {}
     judge_pictures: Mapping[str, JudgePictures] = {}
     certificates: Mapping[str, JudgeCertificate] = {}  # of the judges whose ratings count
-    uncertified: Mapping[str, Uncertified] = {}
+    uncertified: Mapping[Way, Mapping[str, Uncertified]] = {}  # by ratings and by choices
     checks: tuple[SavedCheck, ...] = ()
     results: tuple[ResultRow, ...] = ()
     details: Mapping[str, SavedSplit]

@@ -74,6 +74,7 @@ from echo_hf.metrics.rubric import list_figures
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
 from echo_hf.scores.agreement import Agreement, agreement
+from echo_hf.scores.pairwise_agreement import Way
 from echo_hf.scores.rating_table import RUBRIC, DrawChoice, RatingTable, read_ratings
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC, make_board
@@ -89,6 +90,9 @@ HUMAN_CORRECTED = "win_rate_human_corrected"
 TARGET_HALF_WIDTH = 0.03  # half an interval; people are told how many rankings give it
 NOT_ASKED_KEY = "not_asked"
 NO_FITTING_SAMPLE = "it fits no sample of this split"
+
+
+Worth = Mapping[Way, Mapping[str, CertificateFacts]]
 
 
 @dataclass(frozen=True)
@@ -201,18 +205,20 @@ class Scores:
     failed: FailedAudits = field(default_factory=dict)
     models: Models = UNKNOWN
     checks: tuple[SavedCheck, ...] = ()
-    worth: Mapping[str, CertificateFacts] = field(default_factory=dict)  # of judges
+    worth: Worth = field(default_factory=dict)  # of judges
 
     @property
     def results(self) -> list[ResultRow]:
         rows: list[ResultRow] = []
         for split in self.splits:
-            rows += map(self._add_worth, split.win_rates.results if split.win_rates else ())
+            if split.win_rates:
+                rows += (self._add_worth(row, "pointwise") for row in split.win_rates.results)
             if isinstance(split.by_people, scores.HumanCorrected):
                 rows += _people_rows(split.by_people, split.split, self.failed)
             if split.choices and split.choices.is_board:
                 counted = split.split, self.protocol, split.samples, self.failed
-                rows += map(self._add_worth, make_choice_rows(split.choices, *counted))
+                chosen = make_choice_rows(split.choices, *counted)
+                rows += (self._add_worth(row, "pairwise") for row in chosen)
             rows += [metric.build_row(split.split, self.protocol) for metric in split.metrics]
             context = self.checks, split.split, self.protocol, split.samples
             rows += make_result_rows(split.checks, *context)
@@ -224,15 +230,16 @@ class Scores:
                 rows += make_sealed_rows(split.sealed, split.split, self.protocol)
         return rows
 
-    def _add_worth(self, row: ResultRow) -> ResultRow:
+    def _add_worth(self, row: ResultRow, way: Way) -> ResultRow:
         """Add to a figure's definition what its judges are worth."""
         names = row.definition.get("judges") if isinstance(row.definition, dict) else None
         if not isinstance(row.definition, dict) or not isinstance(names, list):
             return row
+        worth = self.worth.get(way, {})
         facts = {
-            str(name): self.worth[str(name)].model_dump(mode="json", exclude_defaults=True)
+            str(name): worth[str(name)].model_dump(mode="json", exclude_defaults=True)
             for name in names
-            if name in self.worth
+            if name in worth
         }
         known = {CERTIFICATES: facts} if facts else {}
         return row.model_copy(update={"definition": {**row.definition, **known}})
@@ -271,20 +278,32 @@ def score(
     path = folder.root / RESULTS_FILE
     saved_checks, left_out = save_checks(checks), tables.left_out
     own = read_certificates(folder.root)
-    judges = {
-        name for split in splits if split.win_rates for name in split.win_rates.rates.per_judge
+    judges: dict[Way, set[str]] = {
+        "pointwise": {
+            name for split in splits if split.win_rates for name in split.win_rates.rates.per_judge
+        },
+        "pairwise": {
+            str(name)
+            for split in splits
+            if split.choices and split.choices.is_board
+            for name in split.choices.strengths.definition["judges"]
+        },
     }
-    uncertified = find_uncertified(own, select_overall(tables.ratings), judges)
-    choosers = {
-        str(name)
-        for split in splits
-        if split.choices and split.choices.is_board
-        for name in split.choices.strengths.definition["judges"]
+    judged: dict[Way, pa.Table | None] = {
+        "pointwise": select_overall(tables.ratings),
+        "pairwise": tables.comparisons,
     }
-    uncertified |= find_uncertified(own, tables.comparisons, choosers)
-    judges |= choosers
-    certificates = {name: own[name] for name in sorted(judges & own.keys())}
-    worth = collect_facts(sorted(judges), certificates, uncertified)
+    uncertified = {
+        way: find_uncertified(own, judged[way], names, way)
+        for way, names in judges.items()
+        if names
+    }
+    worth = {
+        way: collect_facts(names, own, uncertified[way], way)
+        for way, names in judges.items()
+        if names
+    }
+    certificates = {name: own[name] for name in sorted(own.keys() & set().union(*judges.values()))}
     run_scores = Scores(
         path, config.protocol, tuple(splits), left_out, failed, models, saved_checks, worth
     )

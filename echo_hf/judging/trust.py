@@ -243,7 +243,7 @@ def collect_trust_lines(
     drifts: Mapping[str, Mapping[str, Any]],
     compared: Mapping[str, PairwiseAgreement],
     trained: Iterable[ContaminationFigure] = (),
-    worth: Mapping[str, CertificateFacts] | None = None,
+    worth: Mapping[Way, Mapping[str, CertificateFacts]] | None = None,
     pictures: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[SavedTrustLine]:
     """Collect all trust lines: of each split, of both together, and of judges audited again."""
@@ -258,9 +258,11 @@ def collect_trust_lines(
             sentence = " beside ".join(f"{share} in {name}" for share, name in shares)
             lines.append(_build_line("gap", None, sentence))
     lines += [_build_line(name, split, tested.summary) for name, split, tested in trained]
-    for judge, facts in (worth or {}).items():
-        if facts.reason is None:
-            lines.append(_build_line("certificate", None, f"{judge} {facts.summary}"))
+    for way, by_judge in (worth or {}).items():
+        for judge, facts in by_judge.items():
+            if facts.reason is None:
+                text = f"{judge}, by {WAY_NAMES[way]}, {facts.summary}"
+                lines.append(_build_line("certificate", None, text))
     for judge, drift in drifts.items():
         reason = Unscored.NOTHING_IN_COMMON if drift["difference"] is None else None
         lines.append(_build_line("judge_drift", None, f"{judge} {describe_drift(drift)}", reason))

@@ -177,7 +177,10 @@ def build_board(data: RunData) -> Markup:
                 "judges": _heads("judge", rates.per_judge, data.failures),
             }
         splits.append(values)
-    flags = {"failures": data.failures, "uncertified": data.results.uncertified}
+    flags = {
+        "failures": data.failures,
+        "uncertified": data.results.uncertified.get("pointwise", {}),
+    }
     return render("board.html.jinja", splits=splits, **flags)
 
 
@@ -227,7 +230,7 @@ def build_choices(data: RunData) -> Markup | None:
                 "tiers": [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))],
             }
         )
-    flags = {"failures": data.failures, "uncertified": data.results.uncertified}
+    flags = {"failures": data.failures, "uncertified": data.results.uncertified.get("pairwise", {})}
     return render("choices.html.jinja", splits=splits, **flags) if splits else None
 
 

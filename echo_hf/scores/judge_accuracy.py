@@ -10,6 +10,7 @@ import numpy as np
 
 from echo_hf._infra.bootstrap import Interval, Unscored, compute_interval, draw_weights
 from echo_hf._infra.summary import SummaryMixin
+from echo_hf.scores import kemeny
 from echo_hf.scores.agreement import HumanRanks, agreement, align_ratings, read_human
 from echo_hf.scores.pairwise_agreement import ROUNDED, Way, read_verdicts
 from echo_hf.scores.ranks import Mean, Resampling, means, ratios
@@ -43,7 +44,7 @@ class PairAccuracy(SummaryMixin):
         without_ties: Share of the pairs that people decide on which the same system wins; half of
             one where the verdict is a tie.
         ties: Share of the pairs that people decide on which the verdict is a tie.
-        tau: Mean over samples of Kendall's tau-b with people.
+        tau: Mean over samples of Kendall's tau-b with the consensus of people.
         order: The systems' win rates by these verdicts beside those by people.
         pairs: How many pairs have both verdicts.
     """
@@ -133,8 +134,10 @@ def judge_accuracy(
             mean_tau = Mean(tau.tau, tau.interval, tau.samples, tau.reason)
             figures = _compare(own[None], majority[None], mean_tau, len(people.systems), draws)
             judges.setdefault(judge, {})["pointwise"] = figures
+    places = kemeny.sample_consensus(people.ranks)
+    consensus = np.sign(places[second] - places[first])
     for judge, own in _list_choices(comparisons, people):
-        mean_tau = means(_compute_taus(own, majority)[None], draws)[0]
+        mean_tau = means(_compute_taus(own, consensus)[None], draws)[0]
         figures = _compare(own[None], majority[None], mean_tau, len(people.systems), draws)
         judges.setdefault(judge, {})["pairwise"] = figures
     beside = None

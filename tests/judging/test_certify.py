@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 from datasets import Dataset
 
-from echo_hf.engines.base import Request
+from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url
+from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import write_release
 from echo_hf.hub.run_tables import Uncertified
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.certificates import read_certificates
+from echo_hf.judging.certificates import CertificateFile, read_certificates
 from echo_hf.judging.certify import Certification, certify_judges
 from echo_hf.judging.judge import judge
 from echo_hf.judging.results import SavedResults
@@ -154,6 +155,66 @@ def test_a_second_certification_asks_nothing(folder: Path, ranked_release: Path)
     assert again == first  # the seconds that it took are those of the first time
 
 
+def test_a_certificate_is_of_the_day_on_which_it_was_asked(
+    folder: Path, ranked_release: Path
+) -> None:
+    scripted = prefer_bright(folder)
+    first = certify(folder, ranked_release).certificates["mira"]
+    old = first.model_copy(update={"day": "2026-01-02"})
+    file = CertificateFile(judges={"mira": old})
+    (root(folder) / "certificates.json").write_text(file.model_dump_json())
+    assert certify(folder, ranked_release).certificates["mira"].day == "2026-01-02"
+    asked = len(scripted.asked)
+    again = certify(folder, ranked_release, again=True).certificates["mira"]
+    assert len(scripted.asked) == 2 * asked
+    assert again.day == first.day
+    assert certify(folder, ranked_release).certificates["mira"] == again
+
+
+def test_choices_have_a_certificate_of_their_own(folder: Path, ranked_release: Path) -> None:
+    """A judge whose ratings are those of people, and whose choices are the opposite."""
+    ratings = see_brightness(folder)
+
+    def answer(request: Request) -> str:
+        known = [ratings.get(digest, 5) for digest in images_of(request)]
+        if len(known) == 2:
+            return f"[[{'second' if known[0] > known[1] else 'first'}]]"
+        return rated(known[0])
+
+    ScriptedJudge(answer).use()
+    certificate = certify(folder, ranked_release).certificates["mira"]
+    accuracies = {way: certificate.build_facts(way).accuracy for way in certificate.accuracy}
+    assert accuracies == {"pointwise": 1.0, "pairwise": 0.0}
+
+
+def test_samples_of_forgotten_posts_are_shown_to_nobody(folder: Path, ranked_release: Path) -> None:
+    scripted = prefer_bright(folder)
+    forgotten = hash_url(f"https://example.org/{RANKED[0]}")
+    add_tombstones(root(folder) / TOMBSTONES_FILE, [forgotten])
+    certificate = certify(folder, ranked_release).certificates["mira"]
+    assert certificate.set.samples == len(RANKED) - 1
+    assert scripted.asked
+
+
+def test_what_a_judge_did_not_answer_is_counted(folder: Path, ranked_release: Path) -> None:
+    ratings = see_brightness(folder)
+
+    def answer(request: Request) -> Completion | str:
+        known = [ratings.get(digest, 5) for digest in images_of(request)]
+        if len(known) == 1 and known[0] == 4 and int(images_of(request)[0][:2], 16) % 2:
+            return Completion(None, finish_reason="refusal")
+        return "[[tie]]" if len(known) == 2 else rated(known[0])
+
+    ScriptedJudge(answer).use()
+    certificate = certify(folder, ranked_release).certificates["mira"]
+    share = certificate.answered["pointwise"]
+    assert 0.4 < share < 1
+    assert (
+        f"{100 * (1 - share):.0f} % without an answer"
+        in certificate.build_facts("pointwise").summary
+    )
+
+
 def test_a_plan_asks_and_writes_nothing(folder: Path, ranked_release: Path) -> None:
     scripted = prefer_bright(folder)
     planned = certify(folder, ranked_release, dry_run=True)
@@ -171,20 +232,20 @@ def test_a_spent_budget_leaves_the_earlier_certificate(folder: Path, ranked_rele
     assert read_certificates(root(folder)) == {"mira": first}
 
 
-def board(folder: Path) -> dict[str, Uncertified]:
+def board(folder: Path) -> dict[str, Any]:
     judge(folder / "evaluation.yaml")
     return dict(read_results(folder).uncertified)
 
 
 def test_a_board_names_a_judge_without_a_certificate(folder: Path, ranked_release: Path) -> None:
     prefer_bright(folder)
-    assert board(folder) == {"mira": Uncertified.NO_CERTIFICATE}
+    assert board(folder) == {"pointwise": {"mira": Uncertified.NO_CERTIFICATE}}
     certify(folder, ranked_release)
     results = read_results(folder)
-    assert not results.uncertified
+    assert results.uncertified == {"pointwise": {}}
     assert results.certificates["mira"].set.name == "ranked"
     (line,) = (line for line in results.trust if line.measure == "certificate")
-    assert "mira decides as people do on 100 %" in line.said
+    assert "mira, by ratings, decides as people do on 100 %" in line.said
 
 
 @pytest.mark.parametrize(
@@ -193,6 +254,7 @@ def test_a_board_names_a_judge_without_a_certificate(folder: Path, ranked_releas
         ({"model": "two"}, Uncertified.OTHER_MODEL),
         ({"server": "elsewhere.example"}, Uncertified.OTHER_PROVIDER),
         ({"decimals": True}, Uncertified.OTHER_PROMPT),
+        ({"temperature": 0.7}, Uncertified.OTHER_SETTINGS),
     ],
 )
 def test_a_board_by_another_judge_than_the_certified_is_flagged(
@@ -204,7 +266,7 @@ def test_a_board_by_another_judge_than_the_certified_is_flagged(
     options = {"decimals": signature.pop("decimals")} if "decimals" in change else {}
     monkeypatch.setattr(ScriptedJudge, "signature", lambda _: signature)
     config_of(folder, [judge_of(pairwise={"share": 1.0}, **options)])
-    assert board(folder) == {"mira": reason}
+    assert board(folder) == {"pointwise": {"mira": reason}}
 
 
 def test_the_worth_of_judges_travels_in_the_definition_of_figures(
@@ -302,7 +364,7 @@ def test_the_command_shows_judges_beside_people(folder: Path, ranked_release: Pa
 
 
 def test_options_of_the_other_audit_are_refused(folder: Path, ranked_release: Path) -> None:
-    for options in (["--certify", ranked_release, "--again"], ["--format", "jsonl"]):
+    for options in (["--certify", ranked_release, "--pictures", "none"], ["--format", "jsonl"]):
         error = called(folder, "audit", *options).exception
         assert isinstance(error, ConfigError)
         assert "--certify" in str(error)
@@ -310,5 +372,5 @@ def test_options_of_the_other_audit_are_refused(folder: Path, ranked_release: Pa
 
 def test_a_damaged_file_of_certificates_is_one_line(folder: Path) -> None:
     (root(folder) / "certificates.json").write_text('{"judges": {"mira": {}}}')
-    with pytest.raises(RunError, match="run `echo-hf audit --certify SET` again"):
+    with pytest.raises(RunError, match="move it away, and certify the judges again"):
         read_certificates(root(folder))
