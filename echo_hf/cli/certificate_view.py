@@ -15,6 +15,7 @@ from echo_hf.judging.trust import WAY_NAMES
 from echo_hf.scores.judge_accuracy import PairAccuracy
 
 MAX_NAME_CHARACTERS, NO_INTERVAL = 40, "-"
+TOO_LITTLE = "it and people both decide on fewer than 10 samples"
 
 
 def show_certificates(console: Console, done: Certification) -> None:
@@ -40,6 +41,9 @@ def show_certificates(console: Console, done: Certification) -> None:
         )
     for note in notes:
         say(console, note)
+    for judge in done.refused:
+        name = clean(judge, MAX_NAME_CHARACTERS)
+        say(console, f"no certificate of {name}: {TOO_LITTLE}; an earlier one stays", "yellow")
     show_judging(console, done.judging)
     if done.judging.spent:
         say(console, "no certificate until all is answered: the same command goes on", "yellow")

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import write_json
+from echo_hf._infra.bootstrap import MIN_SAMPLES
 from echo_hf.collect.takedown import TOMBSTONES_FILE, read_tombstones
 from echo_hf.config.evaluation import EvaluationConfig, JudgeConfig
 from echo_hf.config.rubrics import OVERALL
@@ -40,18 +41,22 @@ from echo_hf.judging.imports import PEOPLE_JUDGE, import_judgements
 from echo_hf.judging.rate import compute_random_key
 from echo_hf.judging.session import JudgeRows, JudgingResult, lock_judging
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Reason
 from echo_hf.scores.agreement import read_human
 from echo_hf.scores.judge_accuracy import judge_accuracy
 from echo_hf.scores.pairwise_agreement import Way, pairwise_agreement
+from echo_hf.scores.rating_table import IgnoredRating
 from echo_hf.scores.robustness import self_preference
-from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.benchmark import ON_HUB, Benchmark
 from echo_hf.systems.carried import choose_first_outputs, store_rows
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
-from echo_hf.systems.run_tables import read_models, read_table
+from echo_hf.systems.run_tables import read_human_file, read_models, read_table
 from echo_hf.tables import COMPARISONS, DRAW, HUMAN, OUTPUTS, Outcome, Row, fill_draws
 
 REPEATED_OUTPUTS = 20  # rated twice, to see how far a judge agrees with itself
+AGAIN = f"{OVERALL}, again"
 SET_SEED = 0
+FILE_SUFFIXES = (".csv", ".jsonl", ".json", ".parquet", ".tsv", ".yaml", ".yml")
 BOOTSTRAP_DRAWS = 1000
 
 
@@ -62,6 +67,7 @@ class Certification:
     judging: JudgingResult
     certificates: Mapping[str, JudgeCertificate]
     path: Path
+    refused: tuple[str, ...] = ()  # judges of whom too little is known
 
 
 def certify_judges(
@@ -94,7 +100,7 @@ def certify_judges(
 
     Raises:
         ConfigError: A judge has no rubric by which systems are compared.
-        RunError: People ranked nothing in it that has an output.
+        RunError: People ranked fewer than 10 samples in it that have outputs.
     """
     if samples is not None and samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, or none for all")
@@ -113,19 +119,22 @@ def certify_judges(
         run_aside = _Aside(run, chosen, answers, samples)
         opened = run_aside.open(place, format, Path(aside) / "set")
         results = [*_ask(opened, Path(aside) / "again", limits)]
-        result = _merge_results(results)
-        certificates = {}
+        result = replace(_merge_results(results), left_out=opened.left_out)
+        certificates, refused = dict[str, JudgeCertificate](), list[str]()
         is_done = not limits.get("dry_run") and not result.spent
         if is_done and not any(rows.outcomes.get(Failed.NOT_ANSWERED) for rows in result.answered):
             for certificate in _build_certificates(opened, chosen, results, earlier):
-                certificates[certificate.judge] = certificate
+                if certificate.accuracy:
+                    certificates[certificate.judge] = certificate
+                else:
+                    refused.append(certificate.judge)
     path = root / CERTIFICATES_FILE
     if not limits.get("dry_run"):
         result = replace(result, path=path)
     if certificates:
         merged = CertificateFile(judges=dict(sorted({**earlier, **certificates}.items())))
         write_json(path, merged.model_dump(mode="json"))
-    return Certification(result, certificates, path)
+    return Certification(result, certificates, path, tuple(refused))
 
 
 class OpenSet(NamedTuple):
@@ -134,6 +143,7 @@ class OpenSet(NamedTuple):
     run: EvaluationRun
     human: pa.Table
     name: str
+    left_out: Mapping[Reason, int]
 
 
 @dataclass(frozen=True)
@@ -148,28 +158,41 @@ class _Aside:
     def open(self, place: Path | str, format: str | None, root: Path) -> OpenSet:
         path, folder = Path(place), RunFolder(root)
         folder.answers = self.answers
-        is_file = path.is_file() and path.suffix not in (".yaml", ".yml")
-        if format is not None or is_file:
-            return self._open_file(path, format or "jsonl", folder)
+        is_special = path.exists() and not (path.is_file() or path.is_dir())
+        is_named = ON_HUB.fullmatch(str(place)) and path.suffix not in FILE_SUFFIXES
+        if is_special or not (path.exists() or is_named):
+            problem = "is no regular file" if is_special else "does not exist"
+            raise RunError(
+                f"{str(place)!r} {problem}: expected a release with people's ranks, as a folder or "
+                "ORGANISATION/NAME@TAG, a run in which people ranked, or a file of ranks"
+            )
+        if format is not None:
+            return self._open_import(path, format, folder)
+        if path.is_file() and path.suffix not in (".csv", ".jsonl", ".yaml", ".yml"):
+            return self._open_import(path, "jsonl", folder)
+        if path.is_file() and path.suffix in (".csv", ".jsonl"):
+            rows, reference = self._take_outputs(self.run, folder), self.run.benchmark.reference
+            return self._set_up(folder, reference, rows, read_human_file(path), path.name)
         if path.exists() and (is_run(path) or path.is_file()):
             origin = EvaluationRun.from_config(path)
             tables = origin.read_tables()
             outputs = self._take_outputs(origin, folder)
-            return self._set_up(
-                folder, origin.benchmark.reference, outputs, tables.human, str(place)
-            )
+            about = origin.benchmark.reference, outputs, tables.human, origin.config.name
+            return self._set_up(folder, *about)
         benchmark, outputs = Benchmark(str(place), cache=self.run.place.cache), []
         human = benchmark.table(HUMAN.name)
         if human is not None and benchmark.table(OUTPUTS.name) is not None:
             dataset, ids = benchmark.load(OUTPUTS.name), {*human["sample_id"].to_pylist()}
             numbers = choose_first_outputs(dataset, ids, str(place))
             outputs = store_rows(dataset.select(numbers), OUTPUTS, folder.images)
-        return self._set_up(folder, str(place), outputs, human, str(place))
+        name = benchmark.label if path.exists() else str(place)
+        return self._set_up(folder, str(place), outputs, human, name)
 
-    def _open_file(self, path: Path, format: str, folder: RunFolder) -> OpenSet:
+    def _open_import(self, path: Path, format: str, folder: RunFolder) -> OpenSet:
         """Open a file of others about the samples of the run, with the run's outputs if need be."""
         reference, root = self.run.benchmark.reference, folder.root
-        import_judgements(self._open_run(folder, (), reference), path, format=format)
+        aside = self._open_run(folder, (), reference)
+        left_out = import_judgements(aside, path, format=format).left_out
         human, outputs = read_table(root, HUMAN), read_table(root, OUTPUTS)
         if human is None and (votes := read_table(root, COMPARISONS)) is not None:
             human = _count_votes_as_ranks(votes)
@@ -177,7 +200,7 @@ class _Aside:
         for table in (HUMAN, COMPARISONS):
             (root / f"{table.name}.parquet").unlink(missing_ok=True)
         rows = rows or self._take_outputs(self.run, folder)
-        return self._set_up(folder, reference, rows, human, path.name)
+        return self._set_up(folder, reference, rows, human, path.name, left_out)
 
     def _take_outputs(self, origin: EvaluationRun, folder: RunFolder) -> list[Row]:
         outputs = origin.read_tables().outputs
@@ -193,12 +216,16 @@ class _Aside:
         outputs: Iterable[Row],
         human: pa.Table | None,
         name: str,
+        not_read: Mapping[Reason, int] | None = None,
     ) -> OpenSet:
-        """Keep the outputs that people ranked, and refuse a set without any."""
+        """Keep the outputs that people ranked, and refuse a set of too few."""
+        left_out = Counter(not_read or {})
         if human is None or not human.num_rows:
+            lost = "; ".join(f"{count:,} {reason}" for reason, count in left_out.items())
             raise RunError(
-                f"people ranked nothing in {name!r}: expected a release with the tables human and "
-                "outputs, a run in which `echo-hf rank` was used, or a file of ranks"
+                f"people ranked nothing in {name!r}{f' ({lost})' if lost else ''}: expected a "
+                "release with the tables human and outputs, a run in which `echo-hf rank` was "
+                "used, or a file of ranks"
             )
         folder.root.mkdir(parents=True, exist_ok=True)
         run = self._open_run(folder, self.judges, reference)
@@ -224,15 +251,20 @@ class _Aside:
         )
         kept = {*ids[: self.samples]}
         shown = [row for row in shown if row["sample_id"] in kept]
-        if not shown:
+        if len(kept) < MIN_SAMPLES:
             raise RunError(
-                f"no output in {name!r} is one that people ranked: expected outputs of the same "
-                "samples and systems as the ranks"
+                f"people ranked outputs of {len(kept):,} samples in {name!r} that have images "
+                f"here: expected {MIN_SAMPLES} or more, and outputs of the same samples and "
+                "systems as the ranks"
             )
-        human = human.filter(pc.is_in(human["sample_id"], pa.array(sorted(kept), pa.string())))
+        images = {(row["sample_id"], row["system"]) for row in shown}
+        keys = (human[key].to_pylist() for key in OUTPUTS.key[:2])
+        is_shown = [key in images for key in zip(*keys, strict=True)]
+        if self.samples is None and (lost_ranks := is_shown.count(False)):
+            left_out[IgnoredRating.NO_OUTPUT] += lost_ranks
+        human = human.filter(pa.array(is_shown, pa.bool_()))
         _write_outputs(folder, shown)
-        label = Path(name).name if Path(name).exists() else name
-        return OpenSet(run, human, label)
+        return OpenSet(run, human, name, left_out)
 
     def _open_run(
         self, folder: RunFolder, judges: Sequence[JudgeConfig], reference: str
@@ -302,6 +334,12 @@ def _ask(opened: OpenSet, aside: Path, limits: judging.JudgingOptions) -> Iterat
     for names, ask in asks:
         options: Any = {**limits, "budget_usd": budget, "judges": names}
         result = ask(**options) if names else JudgingResult(None)
+        if ask is asks[1][1]:
+            result = replace(
+                result,
+                plans=tuple(replace(plan, about=AGAIN) for plan in result.plans),
+                answered=tuple(replace(rows, about=AGAIN) for rows in result.answered),
+            )
         yield replace(result, ways=())
         if budget is not None:
             budget = max(0.0, budget - (result.cost_usd or 0.0))
@@ -353,10 +391,17 @@ def _build_certificates(
     for judge in judges:
         ways: dict[Way, Any] = {"pointwise": pointwise, "pairwise": pairwise}
         rows = {way: _find_rows(answered, judge.name) for way, answered in ways.items()}
+        accuracy = {
+            way: own
+            for way, own in figures.judges.get(judge.name, {}).items()
+            if own.without_ties.samples >= MIN_SAMPLES and own.without_ties.value is not None
+        }
         identities = {
             way: identity
             for way, own in rows.items()
-            if own is not None and (identity := next(iter(read_identities(own.rows)), None))
+            if way in accuracy
+            and own is not None
+            and (identity := next(iter(read_identities(own.rows)), None))
         }
         previous = earlier.get(judge.name)
         repeated = _find_rows(again, judge.name)
@@ -371,7 +416,7 @@ def _build_certificates(
             set=about,
             answered_by=judge.answered_by,
             identities=identities,
-            accuracy=figures.judges.get(judge.name, {}),
+            accuracy=accuracy,
             answered={
                 way: own.outcomes.get(Outcome.OK, 0) / max(1, sum(own.outcomes.values()))
                 for way, own in rows.items()

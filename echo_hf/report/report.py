@@ -157,7 +157,18 @@ def render_page(
 
 
 def _render_verdicts(data: RunData, gallery: Mapping[str, Any]) -> str:
-    return render_verdicts(gallery, data.verdicts, data.checks, data.name, _load_assets(SCRIPT))
+    details = data.results.details.values()
+    prefers_choices = any(split.choices.is_board for split in details if split.choices)
+    ratings = (rating for rows in data.ratings.values() for rating in rows)
+    return render_verdicts(
+        gallery,
+        data.verdicts,
+        data.checks,
+        data.title,
+        _load_assets(SCRIPT),
+        scalar_judges={rating.judge for rating in ratings if rating.is_scalar},
+        prefers_choices=prefers_choices,
+    )
 
 
 def _load_assets(script: str) -> dict[str, Markup | str]:

@@ -38,7 +38,7 @@ from echo_hf.judging.ruler import SavedRuler, read_ruler
 from echo_hf.metrics.color_shift import CHANNELS, LEVELS, compute_histograms
 from echo_hf.metrics.image_features import map_in_order
 from echo_hf.report.analysis.result import Analysis, read_analysis
-from echo_hf.report.verdicts import Verdicts, read_verdicts
+from echo_hf.report.verdicts import Verdicts, read_judgements
 from echo_hf.scores.agreement import Agreement
 from echo_hf.scores.rating_table import Unrated, find_scalar_judges
 from echo_hf.systems.base import Task
@@ -177,7 +177,7 @@ def read_run_data(run: EvaluationRun) -> RunData:
         if isinstance(config, Config)
         else (),
         ruler=read_ruler(folder.root),
-        verdicts=read_verdicts(tables.comparisons, tables.human),
+        verdicts=read_judgements(tables.comparisons, tables.human),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import combinations
 from statistics import fmean
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from echo_hf.scores.rating_table import Unrated
 from echo_hf.systems.checks import Check
 
 PAGE, SCRIPT = "verdicts.html", "verdicts.js"
+MAX_CHOICE_CHARACTERS = 20_000_000  # more would take a browser seconds to open
 LIST_CHARACTERS = 300  # of a prompt, by which samples are searched before they are shown
 
 
@@ -32,16 +34,21 @@ class SavedChoice:
     outcome: str | None
 
 
+# Of the first and the second system of a pair: how many people prefer it, and how many neither.
+Tally = tuple[int, int, int]
+Pair = tuple[str, str]
+
+
 @dataclass(frozen=True)
 class Verdicts:
-    """Choices and people's ranks, by sample; who ranked has a number."""
+    """Choices of judges, and how many people prefer which system, by sample."""
 
     choices: Mapping[str, tuple[SavedChoice, ...]] = field(default_factory=dict)
-    ranks: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    people: Mapping[str, Mapping[Pair, Tally]] = field(default_factory=dict)
 
 
-def read_verdicts(comparisons: pa.Table | None, human: pa.Table | None) -> Verdicts:
-    """Read choices of judges and ranks of people; a score counts as a rank from the best down."""
+def read_judgements(comparisons: pa.Table | None, human: pa.Table | None) -> Verdicts:
+    """Read choices of judges, and count people's ranks by pair, so that nobody's own is shown."""
     choices: dict[str, list[SavedChoice]] = {}
     names = [each.name for each in fields(SavedChoice)]
     for row in comparisons.to_pylist() if comparisons is not None else ():
@@ -54,18 +61,18 @@ def read_verdicts(comparisons: pa.Table | None, human: pa.Table | None) -> Verdi
         if score is not None:
             by_rater = scores.setdefault(row["sample_id"], {})
             by_rater.setdefault(row["rater"], {})[row["system"]] = score
-    numbers: dict[str, str] = {}
-    ranks = {
-        sample: {
-            numbers.setdefault(rater, f"person {len(numbers) + 1}"): {
-                system: 1.0 + sum(other > score for other in own.values())
-                for system, score in own.items()
-            }
-            for rater, own in by_rater.items()
-        }
-        for sample, by_rater in scores.items()
-    }
-    return Verdicts({sample: tuple(rows) for sample, rows in choices.items()}, ranks)
+    people = {sample: _tally(by_rater.values()) for sample, by_rater in scores.items()}
+    return Verdicts({sample: tuple(rows) for sample, rows in choices.items()}, people)
+
+
+def _tally(scores_by_person: Iterable[Mapping[str, float]]) -> dict[Pair, Tally]:
+    tallies = dict[Pair, list[int]]()
+    for scores in scores_by_person:
+        for first, second in combinations(sorted(scores), 2):
+            difference = scores[first] - scores[second]
+            place = 0 if difference > 0 else 1 if difference < 0 else 2
+            tallies.setdefault((first, second), [0, 0, 0])[place] += 1
+    return {pair: (counts[0], counts[1], counts[2]) for pair, counts in tallies.items()}
 
 
 def render_verdicts(
@@ -74,6 +81,9 @@ def render_verdicts(
     checks: Iterable[Check],
     name: str,
     assets: Mapping[str, str],
+    *,
+    scalar_judges: Collection[str] = (),
+    prefers_choices: bool = False,
 ) -> str:
     """Render the page; each sample's words stand in a block of their own, read when it is shown.
 
@@ -83,20 +93,29 @@ def render_verdicts(
         checks: The checks that judges answered.
         name: The run's.
         assets: `style`, `script` and the `policy` that allows them.
+        scalar_judges: Those whose numbers are on no scale, so that none are equal but the same.
+        prefers_choices: Whether choices are the board, and so a judge's verdict where it has both.
     """
     samples, systems = gallery["samples"], gallery["systems"]
     rated = {row["judge"] for sample in samples for row in sample["ratings"]}
     chosen = {row.judge for rows in verdicts.choices.values() for row in rows}
     judges = sorted(rated | chosen)
     titles = {check.key: check.title for check in checks}
+    words = sum(len(row.explanation or "") for rows in verdicts.choices.values() for row in rows)
+    has_words = words <= MAX_CHOICE_CHARACTERS
     index = {
         "systems": systems,
         "judges": judges,
+        "exact": [judge in scalar_judges for judge in judges],
+        "prefersChoices": prefers_choices,
         "checks": titles,
         "names": _title_all(samples, "split"),
         "samples": [_index_sample(sample, systems, judges, verdicts, titles) for sample in samples],
     }
-    blocks = (_describe_sample(sample, gallery["pictures"], verdicts) for sample in samples)
+    blocks = (
+        _describe_sample(sample, gallery["pictures"], verdicts, has_words=has_words)
+        for sample in samples
+    )
     return render(
         "verdicts.html.jinja",
         name=name,
@@ -108,6 +127,7 @@ def render_verdicts(
         splits=index["names"],
         tasks=_title_all(samples, "task"),
         total=count(len(samples)),
+        has_words=has_words,
         **assets,
     )
 
@@ -136,7 +156,6 @@ def _index_sample(
         elif row["rubric"] in checks and row["value"]:
             failed.add((row["rubric"], row["system"]))
     means = [[fmean(values) if values else None for values in row] for row in ratings]
-    ranks = list(verdicts.ranks.get(sample["id"], {}).values())
     return {
         "id": sample["id"],
         "split": sample["split"],
@@ -144,13 +163,13 @@ def _index_sample(
         "prompt": sample["prompt"][:LIST_CHARACTERS],
         "ratings": means,
         "choices": [*_pair_orders(verdicts.choices.get(sample["id"], ()), places, numbers)],
-        "people": [_list_ranks(ranks, system) for system in systems],
+        "people": [
+            [places[first], places[second], *tally]
+            for (first, second), tally in verdicts.people.get(sample["id"], {}).items()
+            if first in places and second in places
+        ],
         "failed": sorted(failed),
     }
-
-
-def _list_ranks(ranks: Sequence[Mapping[str, float]], system: str) -> list[float | None]:
-    return [own.get(system) for own in ranks]
 
 
 def _pair_orders(
@@ -167,7 +186,7 @@ def _pair_orders(
 
 
 def _describe_sample(
-    sample: Mapping[str, Any], pictures: Sequence[Any], verdicts: Verdicts
+    sample: Mapping[str, Any], pictures: Sequence[Any], verdicts: Verdicts, *, has_words: bool
 ) -> dict[str, Any]:
     """Describe a sample by all that is shown of it."""
 
@@ -179,6 +198,8 @@ def _describe_sample(
         "inputs": [show(number) for number in sample["inputs"]],
         "outputs": [row and {**row, "image": show(row["image"])} for row in sample["outputs"]],
         "ratings": sample["ratings"],
-        "choices": [vars(row) for row in verdicts.choices.get(sample["id"], ())],
-        "ranks": verdicts.ranks.get(sample["id"], {}),
+        "choices": [
+            {**vars(row), "explanation": row.explanation if has_words else None}
+            for row in verdicts.choices.get(sample["id"], ())
+        ],
     }

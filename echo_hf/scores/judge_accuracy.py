@@ -227,11 +227,11 @@ def _spearman(first: Floats, second: Floats) -> Floats:
     from scipy.stats import rankdata
 
     known = ~np.isnan(first) & ~np.isnan(second)
-    ranks = []
+    ranks, counts = [], np.maximum(known.sum(axis=1, keepdims=True), 1)
     for rates in (first, second):
         rounded = np.round(np.where(known, rates, np.nan), ROUNDED)
         ranked = rankdata(rounded, axis=1, nan_policy="omit")
-        ranks.append(ranked - np.nanmean(ranked, axis=1, keepdims=True))
+        ranks.append(ranked - np.nansum(ranked, axis=1, keepdims=True) / counts)
     own, other = ranks
     squares = np.nansum(own**2, axis=1) * np.nansum(other**2, axis=1)
     return divide(np.nansum(own * other, axis=1), np.sqrt(squares))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from datasets import Dataset
 
 from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url
 from echo_hf.engines.base import Completion, Request
-from echo_hf.errors import ConfigError, RunError
+from echo_hf.errors import ConfigError, EchoError, RunError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import write_release
 from echo_hf.hub.run_tables import Uncertified
@@ -23,10 +24,10 @@ from echo_hf.judging.certify import Certification, certify_judges
 from echo_hf.judging.judge import judge
 from echo_hf.judging.results import SavedResults
 from echo_hf.judging.score import score
+from echo_hf.scores.rating_table import IgnoredRating
 from echo_hf.tables import HUMAN, OUTPUTS, SAMPLES
 from tests.judging.judges_for_tests import (
     SYSTEMS,
-    WORDS,
     ScriptedJudge,
     config_of,
     drawn,
@@ -38,6 +39,7 @@ from tests.judging.run_for_tests import TARGET, called, output, root, sample, st
 
 Row = dict[str, Any]
 RANKED = tuple(f"ranked{number:02}" for number in range(30))
+WORDS = tuple(f"word{number:02}" for number in range(12))
 CALLS = 2 * len(RANKED) + 20  # every output once, and 20 a second time
 
 
@@ -81,7 +83,7 @@ def ranked_release(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    drawn(tmp_path)
+    drawn(tmp_path, words=WORDS)
     config_of(tmp_path, [judge_of(pairwise={"share": 1.0})])
     return tmp_path
 
@@ -201,14 +203,14 @@ def test_what_a_judge_did_not_answer_is_counted(folder: Path, ranked_release: Pa
 
     def answer(request: Request) -> Completion | str:
         known = [ratings.get(digest, 5) for digest in images_of(request)]
-        if len(known) == 1 and known[0] == 4 and int(images_of(request)[0][:2], 16) % 2:
+        if len(known) == 1 and known[0] == 4 and not int(images_of(request)[0][:2], 16) % 4:
             return Completion(None, finish_reason="refusal")
         return "[[tie]]" if len(known) == 2 else rated(known[0])
 
     ScriptedJudge(answer).use()
     certificate = certify(folder, ranked_release).certificates["mira"]
     share = certificate.answered["pointwise"]
-    assert 0.4 < share < 1
+    assert 0.5 < share < 1
     assert (
         f"{100 * (1 - share):.0f} % without an answer"
         in certificate.build_facts("pointwise").summary
@@ -225,7 +227,7 @@ def test_a_plan_asks_and_writes_nothing(folder: Path, ranked_release: Path) -> N
 
 def test_a_spent_budget_leaves_the_earlier_certificate(folder: Path, ranked_release: Path) -> None:
     prefer_bright(folder)
-    first = certify(folder, ranked_release, samples=12).certificates["mira"]
+    first = certify(folder, ranked_release, samples=24).certificates["mira"]
     done = certify(folder, ranked_release, budget_usd=1.0)
     assert done.judging.spent
     assert not done.certificates
@@ -306,11 +308,24 @@ def always_alike(request: Request) -> str:
 
 def test_a_file_of_ranks_is_of_the_runs_own_outputs(folder: Path) -> None:
     ScriptedJudge(always_alike).use()
-    certificate = certify(folder, ranks_file(folder)).certificates["mira"]
+    done = certify(folder, ranks_file(folder, [*WORDS, "elsewhere"]))
+    certificate = done.certificates["mira"]
     assert certificate.set.name == "ranks.jsonl"
     assert certificate.accuracy["pointwise"].pairs == len(WORDS)
     assert certificate.accuracy["pointwise"].ties.value == 1  # 7 for all
     assert certificate.people is None
+    assert done.judging.left_out == {IgnoredRating.NO_OUTPUT: len(SYSTEMS)}
+
+
+def test_people_who_decide_on_nothing_certify_nobody(folder: Path) -> None:
+    """Nor do they take the place of an earlier certificate."""
+    ScriptedJudge(always_alike).use()
+    first = certify(folder, ranks_file(folder)).certificates
+    ranks = pa.Table.from_pylist([{**row, "rank": 1} for name in WORDS for row in rank(name, "")])
+    write(folder, HUMAN, ranks.to_pylist())
+    done = certify(folder, folder / "evaluation.yaml")
+    assert (done.certificates, done.refused) == ({}, ("mira",))
+    assert read_certificates(root(folder)) == first
 
 
 def test_a_run_in_which_people_ranked_is_a_set(folder: Path) -> None:
@@ -321,20 +336,32 @@ def test_a_run_in_which_people_ranked_is_a_set(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "problem"),
+    ("place", "names", "problem"),
     [
-        ("benchmark", "people ranked nothing in '.*benchmark'"),
-        (
-            "ranks.jsonl",
-            "no output in 'ranks.jsonl' is one that people ranked|people ranked nothing",
-        ),
+        ("benchmark", WORDS, "people ranked nothing in 'lumen'"),
+        ("ranks.jsonl", ["elsewhere"], "of 0 samples in 'ranks.jsonl' .* expected 10 or more"),
+        ("ranks.jsonl", WORDS[:9], "of 9 samples in 'ranks.jsonl' .* expected 10 or more"),
+        ("ranks2.jsonl", WORDS, "ranks2.jsonl' does not exist: expected a release"),
+        ("lab/ranks.jsonl", WORDS, "does not exist"),
+        ("fifo", WORDS, "fifo' is no regular file"),
     ],
 )
-def test_what_nobody_ranked_is_refused(place: str, problem: str, folder: Path) -> None:
-    ScriptedJudge().use()
-    ranks_file(folder, ["elsewhere"])
+def test_what_too_few_ranked_is_refused(
+    place: str, names: list[str], problem: str, folder: Path
+) -> None:
+    scripted = ScriptedJudge().use()
+    ranks_file(folder, names)
+    os.mkfifo(folder / "fifo")
     with pytest.raises(RunError, match=problem):
         certify(folder, folder / place)
+    assert not scripted.asked
+
+
+def test_a_bad_row_of_a_file_is_named_as_agree_does(folder: Path) -> None:
+    path = ranks_file(folder)
+    path.write_text(path.read_text() + '{"sample_id": "word00", "rater": "ada", "rank": 1.5}\n')
+    with pytest.raises(EchoError, match="row 25"):
+        certify(folder, path)
 
 
 def test_a_judge_without_the_rubric_of_boards_is_refused(

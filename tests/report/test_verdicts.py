@@ -12,7 +12,7 @@ import pytest
 
 from echo_hf.report.report import write_report
 from echo_hf.report.run_data import ReportSample
-from echo_hf.report.verdicts import PAGE, SavedChoice, Verdicts, read_verdicts
+from echo_hf.report.verdicts import PAGE, SavedChoice, Verdicts, read_judgements
 from echo_hf.tables import COMPARISONS, HUMAN
 from tests.report.run_data_for_tests import (
     SYSTEMS,
@@ -53,17 +53,17 @@ def page_of(folder: Path, verdicts: Verdicts) -> dict[str, Any]:
 def test_the_index_has_mean_ratings_and_both_orders_of_choices(tmp_path: Path) -> None:
     verdicts = Verdicts(
         {"s1": (choice("ab", "a"), choice("ba", "b"), choice("ab", "tie", repeat=1))},
-        {"s1": {"person 1": {FIRST: 1.0, SECOND: 2.0}, "person 2": {SECOND: 1.0}}},
+        {"s1": {(FIRST, SECOND): (2, 1, 0)}},
     )
     blocks = page_of(tmp_path, verdicts)
     (sample,) = blocks["index"]["samples"]
     assert sample["ratings"] == [[8, None]]
     assert sample["choices"] == [[0, 0, 1, "a", "b"], [0, 0, 1, "tie", None]]
-    assert sample["people"] == [[1, None], [2, 1]]
+    assert sample["people"] == [[0, 1, 2, 1, 0]]
     assert len(blocks["sample-0"]["choices"]) == 3
 
 
-def test_who_ranked_has_a_number_and_scores_are_ranks() -> None:
+def test_people_are_counted_by_pair_and_nobody_is_named() -> None:
     empty = dict.fromkeys(HUMAN.columns)
     rows = [
         {**empty, "sample_id": "s1", "rater": rater, "system": system, **value}
@@ -75,8 +75,8 @@ def test_who_ranked_has_a_number_and_scores_are_ranks() -> None:
             ("cy", FIRST, {"cannot_rank": True}),
         ]
     ]
-    ranks = read_verdicts(None, pa.Table.from_pylist(rows, HUMAN.schema)).ranks
-    assert ranks == {"s1": {"person 1": {FIRST: 2, SECOND: 1}, "person 2": {FIRST: 1, SECOND: 1}}}
+    people = read_judgements(None, pa.Table.from_pylist(rows, HUMAN.schema)).people
+    assert people == {"s1": {(FIRST, SECOND): (0, 1, 1)}}
 
 
 def test_choices_that_nobody_was_asked_for_are_left_out() -> None:
@@ -85,7 +85,7 @@ def test_choices_that_nobody_was_asked_for_are_left_out() -> None:
         {**empty, **vars(choice("ab", winner)), "outcome": outcome, "sample_id": "s1", "draw": draw}
         for winner, outcome, draw in [("a", "ok", 0), (None, "not_needed", 0), ("a", "ok", 1)]
     ]
-    choices = read_verdicts(pa.Table.from_pylist(rows, COMPARISONS.schema), None).choices
+    choices = read_judgements(pa.Table.from_pylist(rows, COMPARISONS.schema), None).choices
     assert [row.winner for row in choices["s1"]] == ["a"]
 
 

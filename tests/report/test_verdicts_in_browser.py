@@ -48,7 +48,7 @@ def report(tmp_path: Path) -> Path:
             for order, winner in zip(("ab", "ba"), winners, strict=True)
         )
         if best:
-            ranks[name] = {"person 1": {system: 1.0 + (system != best) for system in SYSTEMS}}
+            ranks[name] = {(LEFT, RIGHT): (int(best == LEFT), int(best == RIGHT), 0)}
     data = run_data(tmp_path, samples, outputs, ratings, verdicts=Verdicts(choices, ranks))
     write_report(data, tmp_path / "report")
     return tmp_path / "report" / PAGE

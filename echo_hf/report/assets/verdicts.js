@@ -27,11 +27,13 @@
   const share = (part, whole) => `${part} of ${whole}`;
 
   // Verdicts on a pair: 1 for the left system, -1 for the right one, 0 for a tie, or null.
-  const compare = (left, right) =>
-    left === null || right === null || left === undefined || right === undefined
-      ? null : Math.sign(Math.abs(left - right) <= 1e-6 ? 0 : left - right);
-  const byRatings = (sample, judge, [left, right]) =>
-    compare(sample.ratings[judge][left], sample.ratings[judge][right]);
+  const byRatings = (sample, judge, pair) => {
+    const [left, right] = pair.map((system) => sample.ratings[judge][system]);
+    if (left === null || right === null) return null;
+    // As the board has it; numbers without a scale are ranked as they are.
+    const width = index.exact[judge] ? 0 : 1e-6;
+    return Math.abs(left - right) <= width ? 0 : Math.sign(left - right);
+  };
   const choicesOf = (sample, judge, [left, right]) => sample.choices
     .filter((row) => row[0] === judge && ((row[1] === left && row[2] === right)
       || (row[1] === right && row[2] === left)))
@@ -50,14 +52,25 @@
   };
   const isFlipped = (sample, judge, pair) => choicesOf(sample, judge, pair)
     .some(([first, last]) => first && last && first === -last);
+  const ways = index.prefersChoices ? [byChoices, byRatings] : [byRatings, byChoices];
   const verdictOf = (sample, judge, pair) =>
-    byRatings(sample, judge, pair) ?? byChoices(sample, judge, pair);
+    ways[0](sample, judge, pair) ?? ways[1](sample, judge, pair);
   const votes = (verdicts) => {
     const known = verdicts.filter((verdict) => verdict !== null);
     return known.length ? Math.sign(known.reduce((sum, verdict) => sum + verdict, 0)) : null;
   };
-  const byPeople = (sample, [left, right]) => votes(sample.people[left]
-    .map((rank, person) => compare(sample.people[right][person], rank)));
+  // How many people prefer the left system, the right one, and neither; null where nobody ranked.
+  const countPeople = (sample, [left, right]) => {
+    const row = sample.people.find(([first, second]) =>
+      (first === left && second === right) || (first === right && second === left));
+    if (!row) return null;
+    const [first, , ...counts] = row;
+    return first === left ? counts : [counts[1], counts[0], counts[2]];
+  };
+  const byPeople = (sample, pair) => {
+    const counts = countPeople(sample, pair);
+    return counts && Math.sign(counts[0] - counts[1]);
+  };
 
   const chosenJudges = () => (form.elements.judge.value === ""
     ? [...judges.keys()] : [Number(form.elements.judge.value)]);
@@ -196,19 +209,18 @@
             element("bdi", {}, head))))),
         element("tbody", {}, ...rows)));
   };
-  const summary = (sample, words, pair) => {
+  const summary = (sample, pair) => {
     const verdicts = [...judges.keys()].map((judge) => verdictOf(sample, judge, pair));
     const vote = votes(verdicts);
     const known = verdicts.filter((verdict) => verdict !== null);
     const parts = [element("span", {}, "Judges: ", winner(vote, pair),
       vote ? `, ${share(known.filter((verdict) => verdict === vote).length, known.length)}` : "")];
-    const people = Object.values(words.ranks);
+    const people = countPeople(sample, pair);
     const ranked = byPeople(sample, pair);
-    if (ranked !== null) {
-      const alike = people.filter((ranks) =>
-        compare(ranks[systems[pair[1]]], ranks[systems[pair[0]]]) === ranked).length;
+    if (people !== null) {
+      const alike = people[{ 1: 0, "-1": 1, 0: 2 }[ranked]];
       parts.push(element("span", {}, "People: ", winner(ranked, pair),
-        `, ${share(alike, people.length)}`));
+        ranked ? `, ${share(alike, people[0] + people[1] + people[2])}` : ""));
       if (ranked && vote && ranked !== vote) {
         parts.push(element("span", { class: "flag" }, "judges against people"));
       }
@@ -258,7 +270,7 @@
               element("figcaption", {}, title))),
           ...outputs),
         layers.length > 1 ? folded("Lay one over another", () => overlay(layers)) : "",
-        summary(sample, words, pair), table(sample, pair),
+        summary(sample, pair), table(sample, pair),
         ...chosenJudges().map((judge) => folded(`${judges[judge]} in words`,
           () => element("div", { class: "in-words" }, ...reasons(words, judge, pair)))));
     };
