@@ -346,7 +346,7 @@ def audit(
     keep_going: KeepGoing = False,
     runs: Runs = None,
 ) -> Payload:
-    """Report whether judges notice blank or damaged images, and whether tricks fool them."""
+    """Report what judges overlook, and how far they agree with people."""
     from echo_hf.cli.certificate_view import show_certificates
     from echo_hf.cli.evaluation_view import show_audit
     from echo_hf.judging.audit import DEFAULT_SAMPLES
