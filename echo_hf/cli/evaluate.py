@@ -346,7 +346,7 @@ def audit(
     keep_going: KeepGoing = False,
     runs: Runs = None,
 ) -> Payload:
-    """Report what judges overlook, and how far they agree with people."""
+    """Report what judges overlook, and how near people they are."""
     from echo_hf.cli.certificate_view import show_certificates
     from echo_hf.cli.evaluation_view import show_audit
     from echo_hf.judging.audit import DEFAULT_SAMPLES
