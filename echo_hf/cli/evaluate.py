@@ -369,6 +369,7 @@ def audit(
         audited = run_audit(config, runs=runs, judges=judges, watch=watch, **options)
     show_audit(watch.console, audited)
     judged = {"judges": audited.judges, "words": audited.words}
+    judged["not_audited"] = audited.not_audited
     return {**_judging_payload(audited.judging), **judged}
 
 

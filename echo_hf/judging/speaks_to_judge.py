@@ -39,7 +39,8 @@ MARKS = re.compile(r"\W")
 UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 WORD_LETTER = re.compile(rf"(?!{UNSPACED.pattern})[^\W_]")
 # No number goes on, and it counts no percent, minutes or years.
-NO_QUANTITY = r"(?!\d|[.,]\d|[\s-]?(?:%|percent|min|sec|hour|day|week|month|year)|\s?[钟鐘])"
+NO_QUANTITY = r"(?!\d|[.,]\d|[\s-]?(?:%|percent|min|sec|hour|day|week|month|year))"
+NO_MINUTES = r"(?!\s?[钟鐘])"
 NEAR_LETTERS = 50  # between what is asked for and the rating, with spaces
 SAVED_EVERY = 25  # outputs, so that a stopped run goes on
 PROGRESS_LABEL = "words in outputs"
@@ -75,7 +76,8 @@ def compile_phrase(phrase: str) -> re.Pattern[str]:
         pattern += (("[ \n]?" if is_spaced else "\n?") if place else "") + re.escape(char)
     first, last = phrase[0], phrase[-1]
     before = r"(?<!\d)(?<!\d[.,])" if first.isdigit() else ""
-    return re.compile(before + pattern + (NO_QUANTITY if last.isdigit() or last == "分" else ""))
+    after = NO_QUANTITY if last.isdigit() else NO_MINUTES if last == "分" else ""
+    return re.compile(before + pattern + after)
 
 
 def find_phrase(phrase: str, text: str, *, starts_word: bool = True) -> Iterator[re.Match[str]]:
