@@ -29,8 +29,8 @@ class NotDrawn(Reason):
     NO_OTHER_FACE = "no_other_face", "the output or the next one has no face, or the same person's"
     NO_TEXT_READER = "no_text_reader", "the extra `ocr` is not there to find words"
     NO_FACE_READER = "no_face_reader", "the extra `faces` or its networks are not there"
-    UNREADABLE = "output_unreadable", "the output cannot be decoded"
-    FAILED = "drawing_failed", "drawing it failed: the log has the error"
+    OUTPUT_UNREADABLE = "output_unreadable", "the output cannot be decoded"
+    DRAWING_FAILED = "drawing_failed", "drawing it failed: the log has the error"
 
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom, in pixels

@@ -168,7 +168,7 @@ def audit(
 
     by_name, scales = {judge.name: judge for judge, _ in rubrics}, dict[str, Scale | None]()
     engines = judging.engines_of([*by_name.values()])
-    # Drawn anew each time, as the same bytes; beside the run, so that its runner's workers see them.
+    # Drawn anew each time, as the same bytes; in the run's folder, which workers see.
     drawn = TemporaryDirectory(prefix=".audit-", dir=None if limits.get("dry_run") else folder.root)
     images = ImageStore(Path(drawn.name))
     maker = PictureMaker(images, PICTURE_CHOICES[pictures], config.metrics)

@@ -194,7 +194,7 @@ class PictureMaker:
     ) -> str | NotDrawn:
         """Draw and store one picture, and return its digest."""
         if output is None:
-            return NotDrawn.UNREADABLE
+            return NotDrawn.OUTPUT_UNREADABLE
         sink = io.BytesIO()
         try:
             picture = drawing(output, scene)
@@ -206,7 +206,7 @@ class PictureMaker:
             return self.images.put(sink.getvalue())
         except Exception:  # a plug-in's own errors, and an image of a size that JPEG has not
             logger.warning("a picture was not drawn", exc_info=True)
-            return NotDrawn.FAILED
+            return NotDrawn.DRAWING_FAILED
 
 
 def clip_box(ends: Sequence[float], size: tuple[int, int]) -> Box | None:

@@ -116,7 +116,7 @@ def test_the_list_of_phrases_can_be_reviewed() -> None:
 
 
 def test_each_phrase_of_the_list_is_recognised() -> None:
-    """Orders alone, and what asks beside each rating, with the spaces that they have and without."""
+    """Orders alone, and what asks beside each rating, with their spaces and without."""
     for kinds in load_phrases().values():
         pairs = [f"{ask} {top}" for ask in kinds["asks"] for top in kinds["tops"]]
         for text in (*kinds["orders"], *pairs):
