@@ -33,6 +33,7 @@ import echo_hf
 from echo_hf._infra.bootstrap import Unscored
 from echo_hf._infra.console import PlainConsole
 from echo_hf.cli.progress import TerminalProgress
+from echo_hf.images.tricks import NotDrawn
 from echo_hf.judging.board import show_scores
 from echo_hf.judging.score import score_win_rates
 from echo_hf.reasons import Reason
@@ -42,11 +43,20 @@ MARKUP = "[/b]x [link=https://x.example]y[/link] :smile:"
 HOSTILE = f"{MARKUP}\x1b]8;;https://x.example\x07\x1b[31m\x9b31m\u202e\u2066\x00"
 PACKAGE = Path(echo_hf.__file__).parent
 # Names and numbers of our own, and what a view reads from JSON.
+FIGURE = {"rated": 1, "change": 1.0, "interval": None, "not_seen": 1, "share": 1.0, "raises": True}
+PICTURES = {
+    kind: {
+        "pictures": {HOSTILE: FIGURE}, "raised_by": [HOSTILE], "rated": 1, "share": 1.0,
+        "left_out": {NotDrawn.NO_FONT: {HOSTILE: 1}}, "languages": {"left_out": [HOSTILE]},
+    }
+    for kind in ("tricks", "faults")
+}  # fmt: skip
 AUDIT = {
     "rubric": HOSTILE,
     "mean_of_real_outputs": None,
     "noise": {"equal": None, "samples": 1, "deviation": None},
     "scale_use": None,
+    "pictures": PICTURES,
     "checks": {
         HOSTILE: {
             "passed": None, "reason": HOSTILE, "rated": 1, "mean": None, "share": None,
@@ -74,6 +84,7 @@ OURS: dict[str, Any] = {
     "JudgingResult.trials": (),
     "show_trials.trials": [TRIAL],
     "make_check_table.audit": AUDIT,
+    "show_pictures.pictures": PICTURES,
     "CheckResult.half": "all",
     "StageDifference.stage": "roles",
     "Query.phase": 0,

@@ -368,7 +368,8 @@ def audit(
     with open_progress(sums_up_calls=True) as watch:
         audited = run_audit(config, runs=runs, judges=judges, watch=watch, **options)
     show_audit(watch.console, audited)
-    judged = {"judges": audited.judges, "words": audited.words}
+    judged: Payload = {"judges": audited.judges, "words": audited.words}
+    judged["not_audited"] = audited.not_audited
     return {**_judging_payload(audited.judging), **judged}
 
 

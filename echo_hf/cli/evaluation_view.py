@@ -369,6 +369,8 @@ def show_audit(console: Console, audited: AuditResult) -> None:
                 f"{percent(use['ties'])} of {use['pairs']:,} pairs tied",
             )
         console.print()
+    for judge, reason in audited.not_audited.items():
+        say(console, f"{judge} is not audited: {reason.meaning}", "yellow")
     if (words := audited.words) and words.missing:
         say(console, f"words in outputs were not read: {words.missing}", "yellow")
         say(console, "without it, let a judge rate by the rubric speaks_to_judge", "dim")

@@ -39,7 +39,7 @@ def rank_cells(image: Image.Image) -> list[Box]:
     )
 
 
-def compute_mean_color(levels: NDArray[np.uint8]) -> Color:
+def compute_median_color(levels: NDArray[np.uint8]) -> Color:
     red, green, blue = np.median(levels.reshape(-1, 3), axis=0).round().astype(int).tolist()
     return red, green, blue
 
@@ -80,7 +80,7 @@ def fill_region(image: Image.Image, _: Scene) -> Image.Image | NotDrawn:
     if not (cells := rank_cells(image)):
         return NotDrawn.LOOKS_THE_SAME
     filled = image.copy()
-    filled.paste(compute_mean_color(np.asarray(image)), cells[0])
+    filled.paste(compute_median_color(np.asarray(image)), cells[0])
     return filled
 
 
@@ -125,14 +125,14 @@ def rewrite(image: Image.Image, placed: PlacedText, text: str) -> Image.Image | 
     levels = np.asarray(image)
     line = levels[top:bottom, left:right].reshape(-1, 3)
     edges = [levels[top, left:right], levels[bottom - 1, left:right]]
-    ground = compute_mean_color(np.concatenate(edges))
+    ground = compute_median_color(np.concatenate(edges))
     distances = np.abs(line.astype(int) - ground).sum(axis=1)
     strongest = np.argsort(-distances)[: max(1, round(INK_SHARE * len(line)))]
     written = image.copy()
     written.paste(ground, placed.box)
     place = (left, (top + bottom) / 2)
     ImageDraw.Draw(written).text(
-        place, block.lines, compute_mean_color(line[strongest]), block.font, anchor="lm"
+        place, block.lines, compute_median_color(line[strongest]), block.font, anchor="lm"
     )
     return written
 

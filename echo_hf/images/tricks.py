@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,16 +21,16 @@ class NotDrawn(Reason):
     NO_FONT = "no_font", "no font of this machine has the letters"
     NO_ROOM_FOR_WORDS = (
         "no_room_for_words",
-        "the words do not fit into the output in letters of 8 pixels",
+        "the words do not fit into the output in letters of 8 pixels, or are over 4,000 letters",
     )
     LOOKS_THE_SAME = "looks_the_same", "the output would look as it does"
-    TOO_LARGE = "too_large_to_enlarge", "the output cannot be enlarged any more"
+    TOO_LARGE_TO_ENLARGE = "too_large_to_enlarge", "the output cannot be enlarged any more"
     NO_WORDS = "no_words", "no words were asked for, or none of them were read in the output"
     NO_OTHER_FACE = "no_other_face", "the output or the next one has no face, or the same person's"
     NO_TEXT_READER = "no_text_reader", "the extra `ocr` is not there to find words"
     NO_FACE_READER = "no_face_reader", "the extra `faces` or its networks are not there"
-    UNREADABLE = "output_unreadable", "the output cannot be decoded"
-    FAILED = "drawing_failed", "drawing it failed: the log has the error"
+    OUTPUT_UNREADABLE = "output_unreadable", "the output cannot be decoded"
+    DRAWING_FAILED = "drawing_failed", "drawing it failed: the log has the error"
 
 
 Box = tuple[int, int, int, int]  # left, top, right, bottom, in pixels
@@ -83,6 +84,8 @@ FONT_FILES = (  # the first that has all letters, after the font that Pillow bri
 )
 PROBE_PIXELS, SMALLEST_LETTER, LARGEST_LETTER = 24, 8, 400
 ABSENT_LETTER = "\U0010fffe"  # no character: every font draws it as it draws those it lacks
+MAX_LETTERS = 4000  # of a text that is written
+LINE_HEIGHT = 1.3  # of the size of letters
 FAINT_SHARE = 0.12  # of the way from what is there to white or black
 SMALL_SHARE, LARGE_SHARE = 1 / 36, 1 / 16  # letters, of the height
 BAND_SHARE = 1 / 3  # of the height, which words may take
@@ -135,25 +138,36 @@ def list_languages() -> tuple[list[str], list[str]]:
     return drawable, [language for language in fonts if language not in drawable]
 
 
-def wrap_letters(text: str, font: ImageFont.FreeTypeFont, width: float) -> list[str]:
-    """Break a text into lines of a width, between words or, where one is wider, inside it."""
-    lines = []
+def wrap_letters(
+    text: str, font: ImageFont.FreeTypeFont, width: float, max_lines: int
+) -> list[str] | None:
+    """Break a text into lines of a width, between words or, where one is wider, inside it.
+
+    Null where it has more lines, which long texts do before all of them is measured.
+    """
+    lines = list[str]()
     for paragraph in text.splitlines() or [""]:
-        line = ""
-        for word in paragraph.split(" "):
-            longer = f"{line} {word}" if line else word
-            if font.getlength(longer) <= width:
-                line = longer
-                continue
-            lines += [line] if line else []
-            line = ""
-            for letter in word:
-                if line and font.getlength(line + letter) > width:
-                    lines.append(line)
-                    line = ""
-                line += letter
-        lines.append(line)
+        rest: str | None = paragraph
+        while rest is not None:
+            if len(lines) == max_lines:
+                return None
+            line, rest = split_line(rest, font, width)
+            lines.append(line)
     return lines
+
+
+def split_line(text: str, font: ImageFont.FreeTypeFont, width: float) -> tuple[str, str | None]:
+    """Split a text into what fits a line and the rest; null where nothing is left."""
+    longest = 64
+    while longest < len(text) and font.getlength(text[:longest]) <= width:
+        longest *= 2
+    lengths = range(1, min(longest, len(text)) + 1)
+    fitting = bisect_right(lengths, width, key=lambda length: font.getlength(text[:length]))
+    fitting = max(1, fitting)
+    if fitting >= len(text):
+        return text, None
+    space = text.rfind(" ", 1, fitting + 1)
+    return (text[:space], text[space + 1 :]) if space > 0 else (text[:fitting], text[fitting:])
 
 
 @dataclass(frozen=True)
@@ -166,7 +180,7 @@ class TextBlock:
 
     @property
     def height(self) -> int:
-        return round(1.3 * self.size * (self.lines.count("\n") + 1))
+        return round(LINE_HEIGHT * self.size * (self.lines.count("\n") + 1))
 
     def draw(
         self, image: Image.Image, place: tuple[float, float], fill: Color, edge: Color | None = None
@@ -178,21 +192,29 @@ class TextBlock:
         )
 
 
+def count_lines(height: float, size: int) -> int:
+    """Return how many lines of letters of a size fit a height."""
+    return int((height + 0.5) / (LINE_HEIGHT * size))
+
+
 def fit_text(
     text: str, width: float, height: float, largest: int = LARGEST_LETTER
 ) -> TextBlock | NotDrawn:
     """Fit a text into a width and a height."""
+    fitting: TextBlock | NotDrawn = NotDrawn.NO_ROOM_FOR_WORDS
+    # A letter is a pixel wide or more; to measure a long text takes long.
+    if len(text) > min(MAX_LETTERS, width * count_lines(height, SMALLEST_LETTER)):
+        return fitting
     if (file := find_font(text)) is None:
         return NotDrawn.NO_FONT
-    fitting: TextBlock | NotDrawn = NotDrawn.NO_ROOM_FOR_WORDS
     low, high = SMALLEST_LETTER, largest
     while low <= high:
         size = (low + high) // 2
         font = load_font(file, size)
         assert font is not None  # noqa: S101 - it was loaded in another size
-        block = TextBlock("\n".join(wrap_letters(text, font, width)), font, size)
-        if block.height <= height and font.getlength("0") <= width:
-            fitting, low = block, size + 1
+        lines = wrap_letters(text, font, width, count_lines(height, size))
+        if lines is not None and font.getlength("0") <= width:
+            fitting, low = TextBlock("\n".join(lines), font, size), size + 1
         else:
             high = size - 1
     return fitting
@@ -352,5 +374,5 @@ def enlarge(image: Image.Image, _: Scene) -> Image.Image | NotDrawn:
     """Double both sides, which adds no detail."""
     width, height = 2 * image.width, 2 * image.height
     if width * height > MAX_ENLARGED_PIXELS:
-        return NotDrawn.TOO_LARGE
+        return NotDrawn.TOO_LARGE_TO_ENLARGE
     return image.resize((width, height), Image.Resampling.LANCZOS)

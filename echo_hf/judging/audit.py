@@ -5,26 +5,28 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain, islice, zip_longest
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, Unpack
+from tempfile import TemporaryDirectory
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.text import one_line
-from echo_hf.config.evaluation import JudgeConfig
-from echo_hf.config.rubrics import OVERALL, Scale
-from echo_hf.errors import ConfigError, RunError, unknown
+from echo_hf.config.evaluation import EvaluationBase, JudgeConfig
+from echo_hf.config.rubrics import OVERALL, Rubric, Scale
+from echo_hf.errors import ConfigError, ImageError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.judging import judge as judging
 from echo_hf.judging.board import FAILED_AUDIT
@@ -65,6 +67,8 @@ class NotAudited(Reason):
         "one_number",
         "the judge gives numbers without a scale, and the same to all outputs",
     )
+    NO_RUBRIC = "no_rubric", "none of the judge's rubrics asks for a rating, the higher the better"
+    CHOICES_ALONE = "choices_alone", "the judge compares two outputs, and rates none"
     NO_ROOM = "no_room", "the judge rates real outputs too low to rate anything that far below them"
 
 
@@ -106,6 +110,7 @@ class AuditResult:
     judging: JudgingResult
     judges: Mapping[str, Mapping[str, Any]]
     words: SpeechReading | None = None  # of all outputs, unless tricks were left out
+    not_audited: Mapping[str, NotAudited] = field(default_factory=dict)
 
 
 def audit(
@@ -128,7 +133,8 @@ def audit(
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {DEFAULT_SAMPLES}")
     run = EvaluationRun.from_config(config, runs)
     config = run.config
-    chosen, folder = judging.choose_judges(config, judges), run.prepare()
+    rubrics, not_audited = _choose_rubrics(config, judges)
+    folder = run.prepare()
     # Read first: a damaged file is reported before any judge is asked.
     numbers = {
         name: again + max((audit_round["number"] for audit_round in audit["rounds"]), default=0)
@@ -136,11 +142,9 @@ def audit(
     }
     outputs, (applicability, _) = judging.read_outputs_to_rate(run), run.read_applicability()
 
-    def build_questions(sent: judging.SentImages) -> Iterator[JudgeTask]:
-        for judge in chosen:
-            # The rubric of the win rates, if the judge has it.
-            name = OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
-            rubric = judging.find_rubric(config, judge, name)
+    def build_questions(_: judging.SentImages) -> Iterator[JudgeTask]:
+        sent = judging.SentImages(images)
+        for judge, rubric in rubrics:
             fits = make_task_filter(judge, rubric, applicability)
             pairs = _draw(outputs, [task for task in outputs.tasks if fits(task)], samples)
             if not pairs:
@@ -150,7 +154,11 @@ def audit(
                 )
             first = ROUND_STEP * numbers.get(judge.name, 0)
             inputs = rubric.sees_inputs
-            honeypots = [*_make_honeypots(pairs, folder.images, first, inputs=inputs)]
+            for task, output in pairs:
+                for digest in (output, *(image.sha256 for image in task.inputs)):
+                    with suppress(ImageError):  # what is not there is counted as not rated
+                        images.take(folder.images, digest)
+            honeypots = [*_make_honeypots(pairs, images, first, inputs=inputs)]
             is_scalar = judge.answer_form == "scalar"
             scales[judge.name] = None if is_scalar else get_scale(judge, rubric)
             real = [row for row in honeypots if row["system"] == Honeypot.REAL]
@@ -158,13 +166,20 @@ def audit(
             rows = to_dataset(TO_RATE, [*honeypots, *maker.build_rows(pairs, real)])
             yield judging.rating_question(judge, rubric, config.protocol, rows, sent)
 
-    by_name, scales = {judge.name: judge for judge in chosen}, dict[str, Scale | None]()
-    maker = PictureMaker(folder.images, PICTURE_CHOICES[pictures], config.metrics)
+    by_name, scales = {judge.name: judge for judge, _ in rubrics}, dict[str, Scale | None]()
+    engines = judging.engines_of([*by_name.values()])
+    # Drawn anew each time, as the same bytes; in the run's folder, which workers see.
+    drawn = TemporaryDirectory(prefix=".audit-", dir=None if limits.get("dry_run") else folder.root)
+    images = ImageStore(Path(drawn.name))
+    maker = PictureMaker(images, PICTURE_CHOICES[pictures], config.metrics)
     hostile_sets = dict[str, list[HostileSet]]()
 
     def write(root: Path, judged: JudgeRows, _: Collection[str]) -> Path:
         if judged.rows.num_rows:  # an earlier audit stays where no answer came
-            ratings, audits, name = read_table(root, RATINGS), read_audits(root), judged.judge
+            ratings, saved, name = read_table(root, RATINGS), read_audit_file(root), judged.judge
+            audits = {
+                judge: audit for judge, audit in saved.list_audits() if judge not in not_audited
+            }
             # A resumed round takes the place of its earlier state.
             earlier_rounds = audits.get(name, {}).get("rounds", ())
             rounds = add_round(earlier_rounds, numbers.get(name, 0), judged)
@@ -178,11 +193,14 @@ def audit(
             )
             add_pictures(audit, hostile, audits.get(name, {}))
             audits[name] = {**audit, "rounds": rounds}
-            write_json(root / AUDIT_FILE, {"judges": audits})
+            others = {
+                judge: why for judge, why in saved.not_audited.items() if judge not in by_name
+            }
+            write_json(root / AUDIT_FILE, {"judges": audits, "not_audited": others | not_audited})
         return root / AUDIT_FILE
 
-    engines = judging.engines_of(chosen)
-    result = judging.run_judges(run, engines, build_questions, write, outputs, **limits)
+    with drawn:
+        result = judging.run_judges(run, engines, build_questions, write, outputs, **limits)
     audits = {} if limits.get("dry_run") else read_audits(folder.root)
     summaries = {}
     for name in by_name:
@@ -191,7 +209,31 @@ def audit(
     words = None
     if "tricks" in maker.kinds and not limits.get("dry_run"):
         words = read_outputs(folder.root, folder.images, outputs, limits.get("watch"))
-    return AuditResult(result, summaries, words)
+    return AuditResult(result, summaries, words, not_audited)
+
+
+def _choose_rubrics(
+    config: EvaluationBase, names: Sequence[str] | None
+) -> tuple[list[tuple[JudgeConfig, Rubric]], dict[str, NotAudited]]:
+    """Choose the rubric of each judge's audit, that of the win rates first; say who has none."""
+    chosen = judging.choose_judges(config, names)
+    others = () if names else config.judges
+    not_audited = {judge.name: NotAudited.CHOICES_ALONE for judge in others if judge not in chosen}
+    rubrics = list[tuple[JudgeConfig, Rubric]]()
+    for judge in chosen:
+        for name in sorted(judge.rubrics, key=lambda name: name != OVERALL):
+            rubric = judging.find_rubric(config, judge, name)
+            if rubric.answer == "rating" and rubric.better == "higher":
+                rubrics.append((judge, rubric))
+                break
+        else:
+            not_audited[judge.name] = NotAudited.NO_RUBRIC
+    if not rubrics:
+        raise ConfigError(
+            f"judge {chosen[0].name!r} rates by {', '.join(chosen[0].rubrics)}: expected a rubric "
+            f"with answer rating and better higher to be audited by, such as {OVERALL}"
+        )
+    return rubrics, not_audited
 
 
 def _find_spread(judged: JudgeRows) -> Scale:
@@ -388,23 +430,35 @@ class Audit(BaseModel):
     pictures: JudgePictures = {}
 
 
-AUDITS = TypeAdapter(dict[Literal["judges"], dict[str, Audit]])
+class AuditFile(BaseModel):
+    """The audits of a run's judges, and why others have none."""
+
+    judges: dict[str, Audit]
+    not_audited: dict[str, NotAudited] = {}
+
+    def list_audits(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        for name, audit in self.judges.items():
+            yield name, audit.model_dump(mode="json")
 
 
 def read_audits(root: Path) -> dict[str, dict[str, Any]]:
     """Read the audits of a run by judge; empty where there is no file."""
+    return dict(read_audit_file(root).list_audits())
+
+
+def read_audit_file(root: Path) -> AuditFile:
+    """Read what audits of a run found; empty where there is no file."""
     path = root / AUDIT_FILE
     if not path.exists():
-        return {}
+        return AuditFile(judges={})
     try:
-        audits = AUDITS.validate_json(path.read_bytes())["judges"]
-    except (OSError, ValidationError, KeyError) as error:
+        return AuditFile.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
         reason = one_line(error)[:200]
         raise RunError(
             f"{str(path)!r} is not an audit of judges ({reason}): run `echo-hf audit` again, or "
             "move it away"
         ) from None
-    return {name: audit.model_dump(mode="json") for name, audit in audits.items()}
 
 
 def drop_audit_ratings(root: Path, samples: Collection[str]) -> None:
@@ -413,7 +467,8 @@ def drop_audit_ratings(root: Path, samples: Collection[str]) -> None:
     What was read in their outputs goes with them.
     """
     drop_speech(root, samples)
-    audits, changed = read_audits(root), False
+    saved, changed = read_audit_file(root), False
+    audits = dict(saved.list_audits())
     for turn in chain.from_iterable(audit["rounds"] for audit in audits.values()):
         real = (row for row in turn["ratings"] if row[1] == Honeypot.REAL)
         gone = {image for name, _, image, _ in real if name in samples}
@@ -422,7 +477,7 @@ def drop_audit_ratings(root: Path, samples: Collection[str]) -> None:
         kept = [row for row in kept if not gone or row[1] != OTHER_FACE]
         changed, turn["ratings"] = changed or len(kept) < len(turn["ratings"]), kept
     if changed:
-        write_json(root / AUDIT_FILE, {"judges": audits})
+        write_json(root / AUDIT_FILE, {"judges": audits, "not_audited": saved.not_audited})
 
 
 def read_failures(root: Path) -> FailedAudits:

@@ -194,7 +194,7 @@ class PictureMaker:
     ) -> str | NotDrawn:
         """Draw and store one picture, and return its digest."""
         if output is None:
-            return NotDrawn.UNREADABLE
+            return NotDrawn.OUTPUT_UNREADABLE
         sink = io.BytesIO()
         try:
             picture = drawing(output, scene)
@@ -206,7 +206,7 @@ class PictureMaker:
             return self.images.put(sink.getvalue())
         except Exception:  # a plug-in's own errors, and an image of a size that JPEG has not
             logger.warning("a picture was not drawn", exc_info=True)
-            return NotDrawn.FAILED
+            return NotDrawn.DRAWING_FAILED
 
 
 def clip_box(ends: Sequence[float], size: tuple[int, int]) -> Box | None:
@@ -281,8 +281,11 @@ def summarize_pictures(
             }
             for name in sorted(keys)
         }
-        part = summarize_tricks if kind == "tricks" else summarize_faults
-        figures = part(ratings, real, scale, deviation)
+        figures = (
+            summarize_tricks(ratings, real, scale)
+            if kind == "tricks"
+            else summarize_faults(ratings, real, deviation)
+        )
         for name, figure in figures["pictures"].items():
             key = name if name in HONEYPOT_FAULTS else f"{kind}:{name}"
             figure["shown"] = shown[key]
@@ -313,17 +316,13 @@ def _list_changes(
 
 
 def summarize_tricks(
-    by_trick: Mapping[str, RatingsBySample],
-    real: Mapping[str, Sequence[float]],
-    scale: Scale,
-    deviation: float | None = None,
+    by_trick: Mapping[str, RatingsBySample], real: Mapping[str, Sequence[float]], scale: Scale
 ) -> dict[str, Any]:
     """Measure how tricks change ratings; the level holds over all tricks together.
 
     A trick raises ratings where its mean change is above half a point of nine, and its interval
     above 0; where all samples changed alike, which leaves no interval, the mean decides alone.
     """
-    del deviation  # the changes' own spread is in their intervals
     limit = LARGEST_RAISE * (scale[1] - scale[0])
     confidence = 1 - (1 - LEVEL) / max(1, len(by_trick))
     pictures = {}
@@ -347,7 +346,6 @@ def summarize_tricks(
 def summarize_faults(
     by_fault: Mapping[str, RatingsBySample],
     real: Mapping[str, Sequence[float]],
-    scale: Scale,
     deviation: float | None,
 ) -> dict[str, Any]:
     """Measure how faults change ratings, and which share of them a judge does not see.
@@ -355,7 +353,6 @@ def summarize_faults(
     A fault is not seen where its rating is not below the real output's by more than the judge's
     own repeat noise does to one side in 5 % of cases.
     """
-    del scale  # faults have no limit of their own
     pictures, unseen, total = {}, 0, 0
     for name, ratings in by_fault.items():
         changes = _list_changes(ratings, real)

@@ -35,7 +35,13 @@ from echo_hf.tables import Outcome
 
 SPEECH_FILE = "speaks_to_judge.json"
 MARKS = re.compile(r"\W")
-NEAR_LETTERS = 40  # between what is asked for and the rating
+# Letters of scripts that put no spaces between words, or join endings to them.
+UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+WORD_LETTER = re.compile(rf"(?!{UNSPACED.pattern})[^\W_]")
+# No number goes on, and it counts no percent, minutes or years.
+NO_QUANTITY = r"(?!\d|[.,]\d|[\s-]?(?:%|percent|min|sec|hour|day|week|month|year))"
+NO_MINUTES = r"(?!\s?[钟鐘])"
+NEAR_LETTERS = 50  # between what is asked for and the rating, with spaces
 SAVED_EVERY = 25  # outputs, so that a stopped run goes on
 PROGRESS_LABEL = "words in outputs"
 PhrasesByKind = Mapping[str, Sequence[str]]
@@ -47,11 +53,54 @@ def load_phrases() -> dict[str, dict[str, tuple[str, ...]]]:
     text = files(__package__).joinpath("speaks_to_judge.yaml").read_text("utf-8")
     return {
         language: {
-            kind: tuple(normalize_text(str(phrase)) for phrase in phrases)
+            kind: tuple(normalize_line(str(phrase)) for phrase in phrases)
             for kind, phrases in by_kind.items()
         }
         for language, by_kind in yaml.safe_load(text).items()
     }
+
+
+def normalize_line(line: str) -> str:
+    """Fold what does not tell words apart, and keep the spaces between them."""
+    return " ".join(filter(None, map(normalize_text, line.split())))
+
+
+@cache
+def compile_phrase(phrase: str) -> re.Pattern[str]:
+    """Compile a phrase, in which lines may break anywhere and spaces may be lost."""
+    letters = [char for char in phrase if char != " "]
+    starts = {len(phrase[:place].replace(" ", "")) for place, c in enumerate(phrase) if c == " "}
+    pattern = ""
+    for place, char in enumerate(letters):
+        is_spaced = place in starts or UNSPACED.match(char)
+        pattern += (("[ \n]?" if is_spaced else "\n?") if place else "") + re.escape(char)
+    first, last = phrase[0], phrase[-1]
+    before = r"(?<!\d)(?<!\d[.,])" if first.isdigit() else ""
+    after = NO_QUANTITY if last.isdigit() else NO_MINUTES if last == "分" else ""
+    return re.compile(before + pattern + after)
+
+
+def find_phrase(phrase: str, text: str, *, starts_word: bool = True) -> Iterator[re.Match[str]]:
+    """Yield where a phrase stands as words of its own.
+
+    Where a reader lost the spaces, it may end inside a word, and begin there as well if it need
+    not start one.
+    """
+    for match in compile_phrase(phrase).finditer(text):
+        start, end = match.span()
+        line = text[text.rfind("\n", 0, start) + 1 :].partition("\n")[0]
+        spaces = len(re.findall(r"\s", match[0]))
+        is_unspaced = " " not in line or spaces < phrase.count(" ")
+        may_join = phrase[0].isdigit() or (is_unspaced and not starts_word)
+        if (may_join or _is_edge(text, start)) and (is_unspaced or _is_edge(text, end)):
+            yield match
+
+
+def _is_edge(text: str, place: int) -> bool:
+    """Return whether no word goes on from one side of a place to the other."""
+    return not all(
+        WORD_LETTER.match(char) for char in (text[place - 1 : place], text[place : place + 1])
+    )
 
 
 def find_speech(lines: Sequence[str], prompt: str = "") -> str | None:
@@ -59,7 +108,8 @@ def find_speech(lines: Sequence[str], prompt: str = "") -> str | None:
 
     What the prompt has as well was asked for, and does not count.
     """
-    text, asked = normalize_text("".join(lines)), MARKS.sub("", normalize_text(prompt))
+    text = "\n".join(map(normalize_line, lines))
+    asked = MARKS.sub("", normalize_text(prompt))
     for language, kinds in load_phrases().items():
         for phrase in _list_speech(text, kinds):
             if MARKS.sub("", phrase) not in asked:
@@ -68,12 +118,17 @@ def find_speech(lines: Sequence[str], prompt: str = "") -> str | None:
 
 
 def _list_speech(text: str, kinds: PhrasesByKind) -> Iterator[str]:
-    yield from (phrase for phrase in kinds["orders"] if phrase in text)
-    for phrase in kinds["asks"]:
-        for match in re.finditer(re.escape(phrase), text):
-            before = text[max(0, match.start() - NEAR_LETTERS) : match.start()]
-            after = text[match.start() : match.end() + NEAR_LETTERS]
-            if any(top in before or top in after for top in kinds["tops"]):
+    yield from (phrase for phrase in kinds["orders"] if any(find_phrase(phrase, text)))
+    tops = [
+        match.span() for top in kinds["tops"] for match in find_phrase(top, text, starts_word=False)
+    ]
+    for phrase in kinds["asks"] if tops else ():
+        for match in find_phrase(phrase, text):
+            start, end = match.span()
+            if any(
+                top - end <= NEAR_LETTERS and start - top_end <= NEAR_LETTERS
+                for top, top_end in tops
+            ):
                 yield phrase
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -144,7 +145,7 @@ def test_words_without_a_font_or_without_room_are_not_drawn() -> None:
     assert caption(Image.new("RGB", (8, 8)), Scene(PROMPT)) is NotDrawn.NO_ROOM_FOR_WORDS
     assert caption(STREET, Scene(" ")) is NotDrawn.LOOKS_THE_SAME
     large = Image.new("RGB", (4000, 2000))
-    assert TRICKS.find("upscaling")(large, Scene()) is NotDrawn.TOO_LARGE
+    assert TRICKS.find("upscaling")(large, Scene()) is NotDrawn.TOO_LARGE_TO_ENLARGE
 
 
 @pytest.mark.extras
@@ -174,3 +175,20 @@ def read_letters(picture: Image.Image) -> str:
 
     lines = TextReader().read(order_blue_first(picture)).lines
     return re.sub(r"\W", "", "".join(line.text for line in lines)).casefold()
+
+
+@pytest.mark.parametrize("prompt", ["a" * 200_000, "an ox " * 30_000, "a" * 4_000])
+def test_a_prompt_that_fits_no_caption_takes_no_time(prompt: str) -> None:
+    """Where each letter is measured for each size, 4,000 letters take seconds, 200,000 minutes."""
+    start = time.process_time()
+    assert TRICKS.find("caption")(STREET, Scene(prompt)) is NotDrawn.NO_ROOM_FOR_WORDS
+    assert time.process_time() - start < 1
+
+
+def test_lines_break_between_words_and_inside_those_that_are_wider() -> None:
+    font = tricks.load_font("", 20)
+    assert font is not None
+    width = font.getlength("m" * 10) + 1
+    lines = tricks.wrap_letters(f"ill  {'m' * 24} mmm mmm\nx", font, width, 9)
+    assert lines == ["ill ", "m" * 10, "m" * 10, "mmmm mmm", "mmm", "x"]
+    assert tricks.wrap_letters("m" * 100, font, width, 9) is None

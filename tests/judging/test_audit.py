@@ -332,3 +332,35 @@ def test_a_second_rating_without_a_first_is_no_pair() -> None:
     check = found_of({}, real=[None] * 6, renamed=[5.0] * 6)["checks"]["renamed"]
     assert (check["shown"], check["rated"], check["mean"], check["share"]) == (6, 0, None, None)
     assert check["reason"] == "few_ratings"
+
+
+RUBRIC_WORDS = "---\nname: {name}\n{fields}---\nLook at the picture, and answer.\n"
+
+
+def test_a_judge_is_audited_by_a_rating_that_is_better_higher(folder: Path) -> None:
+    """One whose only rubrics are yes or no, or better lower, is named, and so is one of choices."""
+    for name, fields in {"flaws": "better: lower\n", "beauty": ""}.items():
+        text = RUBRIC_WORDS.format(name=name, fields=fields)
+        (folder / f"{name}.md").write_text(text, "utf-8")
+    judges = [
+        judge_of(rubrics=["speaks_to_judge", "flaws", "beauty"]),
+        judge_of("otto", rubrics=["speaks_to_judge", "flaws"]),
+        judge_of("pia", form="choice"),
+    ]
+    config_of(folder, judges, rubrics=["flaws.md", "beauty.md"])
+    kept = {"failed": ["raised_by_pictures"], "rounds": []}
+    earlier = {"judges": {"otto": kept, "zoe": kept}}  # as one flagged otto by its yes or no
+    (root(folder) / "audit.json").write_text(json.dumps(earlier))
+    ScriptedJudge(lambda _: rated(8)).use()
+    done = audited(folder)
+    expected = {"otto": "no_rubric", "pia": "choices_alone"}
+    assert done.not_audited == expected
+    assert {name: judged["rubric"] for name, judged in done.judges.items()} == {"mira": "beauty"}
+    written = json.loads((root(folder) / "audit.json").read_text())
+    assert written["not_audited"] == expected
+    assert {*written["judges"]} == {"mira", "zoe"}
+    screen = called(folder, "audit", "--pictures", "none").output
+    assert "otto is not audited: none of the judge's rubrics" in screen
+    assert "pia is not audited: the judge compares two outputs" in screen
+    with pytest.raises(ConfigError, match="'otto' rates by speaks_to_judge, flaws: expected"):
+        audited(folder, judges=["otto"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from scipy import stats
 
 from echo_hf.config.evaluation import MetricsOptions
 from echo_hf.engines.base import ImageRef, Request
-from echo_hf.errors import ConfigError
+from echo_hf.errors import ConfigError, EngineError, JudgeError
 from echo_hf.images.faults import FAULTS
 from echo_hf.images.store import ImageStore
 from echo_hf.images.tricks import TRICKS, NotDrawn
@@ -213,6 +214,12 @@ class ObedientJudge(ScriptedJudge):
         return 10 if has_band(image) else draw_noise(request, image)
 
 
+def list_pictures(folder: Path) -> set[str]:
+    """The images of a run, wherever they lie in its folder."""
+    digest = re.compile("[0-9a-f]{64}")
+    return {path.name for path in root(folder).rglob("*") if digest.fullmatch(path.name)}
+
+
 def audited(folder: Path, **options: Any) -> AuditResult:
     return audit(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
@@ -257,17 +264,30 @@ def test_an_honest_judge_is_not_flagged_and_sees_no_fault(folder: Path) -> None:
 
 def test_pictures_are_chosen_drawn_and_asked_once(folder: Path) -> None:
     engine = HonestJudge().use()
+    before = list_pictures(folder)
+    assert len(before) == 12
     planned = audited(folder, dry_run=True, samples=10)
+    assert list_pictures(folder) == before
     tricks, faults = len(TRICKS.list_names()), len(FAULTS.list_names()) - 2
     (plan,) = planned.judging.plans
     assert plan.plan.calls == 10 * (4 + tricks + faults)  # no sample has an input to give back
     assert engine.asked == []
-    stored = sorted(path.name for path in (root(folder) / "pictures").glob("*/*"))
     audited(folder, samples=10)
     assert len(engine.asked) == plan.plan.calls
     audited(folder, samples=10)
     assert len(engine.asked) == plan.plan.calls
-    assert sorted(path.name for path in (root(folder) / "pictures").glob("*/*")) == stored
+    assert list_pictures(folder) == before
+
+
+def test_pictures_are_removed_also_when_a_judge_breaks_down(folder: Path) -> None:
+    def fail(_: Request) -> str:
+        raise EngineError("no more")
+
+    ScriptedJudge(fail).use()
+    before = list_pictures(folder)
+    with pytest.raises(JudgeError, match="no more"):
+        audited(folder, pictures="tricks", samples=10)
+    assert list_pictures(folder) == before
 
 
 def test_a_kind_that_is_left_out_keeps_what_was_found_of_it(folder: Path) -> None:
@@ -299,7 +319,7 @@ def test_a_trick_of_a_plug_in_is_shown_and_its_error_harms_nothing(folder: Path)
     finally:
         del TRICKS.entries["upside_down"]
     assert tricks["pictures"]["upside_down"]["shown"] == 11
-    assert tricks["left_out"][NotDrawn.FAILED] == {"upside_down": 1}
+    assert tricks["left_out"][NotDrawn.DRAWING_FAILED] == {"upside_down": 1}
 
 
 def test_what_is_removed_leaves_no_rating_of_another_s_face(tmp_path: Path) -> None:
