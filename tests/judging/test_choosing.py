@@ -11,7 +11,7 @@ import pytest
 
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, JudgeError
-from echo_hf.judging.choosing import judge_pairs
+from echo_hf.judging.choosing import judge_pairs_for_board
 from echo_hf.judging.session import JudgingResult
 from tests.judging.judges_for_tests import (
     ScriptedJudge,
@@ -55,7 +55,7 @@ def choose(folder: Path) -> Any:
 
 def until(folder: Path, **options: Any) -> JudgingResult:
     options = {"until_decided": True, **options}
-    return judge_pairs(folder / "evaluation.yaml", runs=folder / "runs", **options)
+    return judge_pairs_for_board(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
 
 def count_outcomes(folder: Path) -> Counter[tuple[str, str, str]]:
