@@ -29,7 +29,7 @@ class Unscored(Reason):
     ONE_COMPARISON = "one_comparison", "a single comparison has no standard error"
     NO_DIFFERENCE = "no_difference", "the two do as well as each other: no number separates them"
     UNBOUNDED = "unbounded", "some systems never lose a point: no finite strength explains it"
-    UNCONNECTED = "unconnected", "systems form groups of which no judge compared any two"
+    SEPARATE_GROUPS = "separate_groups", "systems form groups of which no judge compared any two"
     ASKED_UNEVENLY = (
         "asked_unevenly",
         "judges were asked until pairs were decided, after which no interval of a strength holds",

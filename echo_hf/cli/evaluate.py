@@ -262,7 +262,7 @@ def _choose_question(
 ) -> Callable[..., JudgingResult]:
     """Return what to ask judges, and refuse options that exclude each other."""
     from echo_hf.judging import judge as judging
-    from echo_hf.judging.choosing import judge_pairs
+    from echo_hf.judging.choosing import judge_pairs_for_board
     from echo_hf.judging.stopping import judge_until_decided
 
     if applicability and (judges or rubrics):
@@ -280,7 +280,7 @@ def _choose_question(
     if applicability:
         return judging.judge_applicability
     if pairwise:
-        return partial(judge_pairs, judges=judges, until_decided=bool(until), **stopping)
+        return partial(judge_pairs_for_board, judges=judges, until_decided=bool(until), **stopping)
     if until:
         return partial(judge_until_decided, judges=judges, **stopping)
     return partial(judging.judge, judges=judges, rubrics=rubrics)

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from echo_hf import scores
 from echo_hf._infra.text import format_interval, pluralize
+from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.errors import ScoreError
 from echo_hf.hub.run_tables import CHOICES, CHOICES_BY_PEOPLE, ResultRow
 from echo_hf.judging.audit import add_failed
+from echo_hf.judging.imports import PEOPLE_JUDGE
 from echo_hf.judging.results import FailedAudits, SavedChoices
 from echo_hf.metrics.result import coverage_of
 from echo_hf.scores.choices import choice_tiers
 from echo_hf.scores.votes import ProtocolName
 
+PEOPLE_VOTES = "votes_of_people_left_out"
 
-def score_choices(comparisons: pa.Table, human: pa.Table | None, board: str) -> SavedChoices:
-    """Compute strengths, decided pairs and tiers, and strengths by people where they ranked."""
+
+def drop_people(comparisons: pa.Table, config: EvaluationBase) -> pa.Table:
+    """Drop imported votes of people, which are in the table as a judge that the config lacks."""
+    if any(judge.name == PEOPLE_JUDGE for judge in config.judges):
+        return comparisons
+    return comparisons.filter(pc.not_equal(comparisons["judge"], PEOPLE_JUDGE))
+
+
+def score_choices(
+    comparisons: pa.Table, human: pa.Table | None, config: EvaluationBase
+) -> SavedChoices | None:
+    """Compute strengths, decided pairs and tiers, and strengths by people where they ranked.
+
+    Votes of people are no judge's: without them there may be nothing to score.
+    """
+    every_choice, comparisons = comparisons, drop_people(comparisons, config)
+    if not comparisons.num_rows:
+        return None
     strengths, decided = scores.choice_strengths(comparisons), scores.choice_decisions(comparisons)
     by_people, missing = None, None
     try:
@@ -27,9 +48,13 @@ def score_choices(comparisons: pa.Table, human: pa.Table | None, board: str) -> 
         missing = str(error)
     if by_people and by_people.weight is None:
         missing = next(iter(by_people.reasons.values())).meaning
+    said = describe_choices(strengths, decided)
+    if votes := every_choice.num_rows - comparisons.num_rows:
+        strengths = replace(strengths, definition={**strengths.definition, PEOPLE_VOTES: votes})
+        said += f"; {pluralize(votes, 'vote')} of people {'is' if votes == 1 else 'are'} left out"
     return SavedChoices(
-        is_board=board == "pairwise",
-        said=describe_choices(strengths, decided),
+        is_board=config.board == "pairwise",
+        said=said,
         strengths=strengths,
         decisions=decided,
         tiers=choice_tiers(strengths, decided),
@@ -59,11 +84,9 @@ def make_choice_rows(
 ) -> Iterator[ResultRow]:
     """Yield a row of results for each system, and one for its strength by people."""
     strengths, people, tiers = saved.strengths, saved.by_people, saved.tier_by_system
-    decided = saved.decisions
-    counts = {
+    pairs = {"decided": saved.decisions.decided, "undecided": saved.decisions.undecided}
+    shared = {
         "said": saved.said,
-        "decided": [list(pair) for pair in decided.decided],
-        "undecided": [list(pair) for pair in decided.undecided],
         "position": strengths.position,
         "position_interval": strengths.position_interval and list(strengths.position_interval),
         "tie": strengths.tie,
@@ -73,12 +96,19 @@ def make_choice_rows(
     ]
     figures += [(CHOICES_BY_PEOPLE, people, people.ranked)] if people else []
     for metric, figure, used in figures:
-        own = counts if metric == CHOICES else {"ranked": used, "samples": strengths.samples}
-        definition = {**figure.definition, **own}
+        by_judges = metric == CHOICES
+        about = shared if by_judges else {"ranked": used, "samples": strengths.samples}
+        definition = {**figure.definition, **about}
         definition = dict(add_failed(definition, definition["judges"], failed))
         for system, value in figure.strength.items():
-            about: Mapping[str, object] = {"tier": tiers.get(system)} if own is counts else {}
-            missing = figure.reasons.get(system)
+            reason = figure.reasons.get(system)
+            own: dict[str, object] = {"missing": reason} if reason else {}
+            if by_judges:
+                own["tier"] = tiers.get(system)
+                own |= {
+                    name: [list(pair) for pair in every if system in pair]
+                    for name, every in pairs.items()
+                }
             low, high = figure.interval[system] or (None, None)
             yield ResultRow(
                 metric=metric,
@@ -90,5 +120,5 @@ def make_choice_rows(
                 high=high,
                 n=used,
                 coverage=coverage_of(used, samples),
-                definition={**definition, **about, **({"missing": missing} if missing else {})},
+                definition={**definition, **own},
             )

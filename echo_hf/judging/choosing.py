@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,6 @@ from echo_hf.judging.stopping import RoundProgress, Rounds
 from echo_hf.scores.choices import choice_decisions
 from echo_hf.scores.pairwise_agreement import PAIR
 from echo_hf.scores.sequential import ALPHA, Decisions, Family, get_pair_level
-from echo_hf.scores.votes import list_pairs
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 
 BATCH_SAMPLES = 10  # of 5 to 50, 10 took the fewest choices; a pair is decided by 25 at the least
@@ -29,19 +28,11 @@ class PairProgress(RoundProgress):
     """The state of a split of which outputs are compared: where each pair's choices may end."""
 
     key = tuple(PAIR)
+    advice = "run `echo-hf generate` for another system"
 
     def __init__(self, split: str, to_rate: OutputsToRate, alpha: float, family: Family) -> None:
-        super().__init__(split, to_rate)
-        systems = sorted({system for _, system in self.keys})
-        common = [
-            (systems[first], systems[second])
-            for first, second in zip(*list_pairs(len(systems)), strict=True)
-            if (self.has_output[first] & self.has_output[second]).any()
-        ]
-        self.options: Any = {"alpha": alpha, "family": family}
-        self.level = get_pair_level(alpha, family, self.pairs)
-        self.undecided = np.ones(len(common), dtype=bool)
-        self.stop_at = dict.fromkeys(common, len(self.samples))
+        super().__init__(split, to_rate, alpha, family)
+        self.stop_at = dict.fromkeys(self.pairs, len(self.samples))
 
     def name_keys(self, sample: str, subject: tuple[str, str]) -> tuple[str, ...]:
         return sample, *subject
@@ -76,7 +67,7 @@ def compare_all(judges: Sequence[JudgeConfig]) -> list[JudgeConfig]:
     ]
 
 
-def judge_pairs(
+def judge_pairs_for_board(
     config: RunOrConfig,
     *,
     runs: Path | str | None = None,
@@ -88,12 +79,12 @@ def judge_pairs(
     batch: int = BATCH_SAMPLES,
     **limits: Unpack[judging.AskOptions],
 ) -> JudgingResult:
-    """Let judges choose between two outputs; stored answers are not asked for again.
+    """Let judges choose between two outputs, evenly or until pairs are decided.
 
     Each judge chooses on its share of the pairs. Until pairs are decided, and where the board is of
     pairs and there is a budget, all choose on samples in a drawn order, a batch at a time: calls go
     evenly to the pairs that are not decided yet (`echo_hf.scores.choice_decisions`), both orders
-    together. A stopped run goes on to the same decisions, since all answers are stored.
+    together. Stored answers are not asked for again: a stopped run goes on to the same decisions.
     """
     run = EvaluationRun.from_config(config, runs)
     is_adaptive = until_decided or asks_until_decided(run.config, limits.get("budget_usd"))
@@ -102,7 +93,7 @@ def judge_pairs(
     get_pair_level(alpha, family, 1)
     if batch < 1:
         raise JudgeError(f"batch is {batch!r}: expected at least 1 sample, such as {BATCH_SAMPLES}")
-    chosen = compare_all(judging.choose_judges(run.config, judges))
+    chosen = compare_all(judging.choose_judges(run.config, judges, "compare"))
     run.prepare()
     to_rate = judging.read_outputs_to_rate(run, limit)
     build = partial(judging.pairwise_questions, run.config, chosen, to_rate)
@@ -123,7 +114,7 @@ def plan_rounds(
 ) -> Rounds:
     splits = dict.fromkeys(task.split for task in to_rate.tasks)
     progress_list = [PairProgress(split, to_rate, alpha, family) for split in splits]
-    return Rounds(run, judges, to_rate, progress_list, batch)
+    return Rounds(run, judges, to_rate, PairProgress, progress_list, batch)
 
 
 def ask_pairs(

@@ -15,6 +15,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
 from echo_hf.hub.run_tables import CHOICES
 from echo_hf.judging.audit import read_failures
+from echo_hf.judging.choice_board import drop_people
 from echo_hf.judging.results import FailedAudits
 from echo_hf.judging.score import NO_FITTING_SAMPLE, ScoredRun
 from echo_hf.metrics import Metric, registered
@@ -215,7 +216,7 @@ def _read_choices(
     parts = [tables.select_split(tables.comparisons, split) for split in splits]
     rows = pa.concat_tables([COMPARISONS.make_empty(), *(part for part in parts if part)])
     of_pair = [pc.equal(rows[side], name) for side, name in zip(PAIR[1:], names, strict=True)]
-    frame = read_choices(rows.filter(pc.and_(*of_pair)))
+    frame = read_choices(drop_people(rows.filter(pc.and_(*of_pair)), base.run.config))
     if frame["skipped"].any():
         raise ScoreError(
             f"judges chose between {base.label} and {new.label} until pairs were decided, after "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from pathlib import Path
@@ -39,6 +40,7 @@ from echo_hf.judging.session import (
     JudgeTask,
     JudgingPlan,
     JudgingResult,
+    JudgingSession,
     ask_judges,
     open_session,
     try_judges,
@@ -364,30 +366,38 @@ def engines_of(judges: Iterable[JudgeConfig]) -> dict[str, EngineChoice]:
     return {judge.name: judge.engine for judge in judges}
 
 
-def run_judges(
+def open_run_session(
     run: EvaluationRun,
     engines: Mapping[str, EngineChoice],
-    build_questions: Callable[[SentImages], Iterable[JudgeTask]],
-    write: Callable[[Path, JudgeRows, Collection[str]], Path],
-    outputs: OutputsToRate,
     *,
     dry_run: bool = False,
     budget_usd: float | None = None,
     tries: int = 0,
     watch: ProgressListener | None = None,
     **options: bool,
-) -> JudgingResult:
-    """Ask judges in a run's folder, or plan what they would be asked."""
+) -> AbstractContextManager[JudgingSession]:
+    """Open a session in a run's folder, by its runner unless it only plans."""
+    store = Store(":memory:") if tries else None
     folder, runner = run.prepare(), IN_PROCESS if dry_run else run.config.runner
     if runner.kind == "local":
         check_gpu_memory(engines, estimates=dry_run)
-    store = Store(":memory:") if tries else None
-    opened = open_session(folder, engines, budget_usd, watch, runner, **options, store=store)
-    with opened as session:
-        questions = list(build_questions(SentImages(folder.images)))
-        if tries:
+    return open_session(folder, engines, budget_usd, watch, runner, **options, store=store)
+
+
+def run_judges(
+    run: EvaluationRun,
+    engines: Mapping[str, EngineChoice],
+    build_questions: Callable[[SentImages], Iterable[JudgeTask]],
+    write: Callable[[Path, JudgeRows, Collection[str]], Path],
+    outputs: OutputsToRate,
+    **limits: Unpack[AskOptions],
+) -> JudgingResult:
+    """Ask judges in a run's folder, or plan what they would be asked."""
+    with open_run_session(run, engines, **limits) as session:
+        questions = list(build_questions(SentImages(session.folder.images)))
+        if tries := limits.get("tries"):
             return try_judges(session, questions, tries)
-        if dry_run:
+        if limits.get("dry_run"):
             plans = tuple(map(session.plan, questions))
             return JudgingResult(None, plans, left_out=outputs.left_out)
         samples = {task.sample_id for task in outputs.tasks}

@@ -23,8 +23,9 @@ from echo_hf.hub.run_tables import Anchor, ReleasedResults, ResultRow, Uncertifi
 from echo_hf.judging.certificates import JudgeCertificate
 from echo_hf.judging.figures import FigureModel, read_figures
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap
-from echo_hf.scores.choices import ChoiceStrengths, CorrectedStrengths
+from echo_hf.scores.choices import ChoiceStrengths
 from echo_hf.scores.contamination import Contamination
+from echo_hf.scores.corrected_choices import CorrectedStrengths
 from echo_hf.scores.human_corrected import HumanCorrected
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, Way
 from echo_hf.scores.reliability import Reliability

@@ -382,7 +382,7 @@ class ScoredRun:
                 by_people = str(error)
         choices = None
         if comparisons is not None and comparisons.num_rows:
-            choices = score_choices(comparisons, human, self.config.board)
+            choices = score_choices(comparisons, human, self.config)
             people = None if isinstance(by_people, str) else human or None
             pairwise = scores.pairwise_agreement(comparisons, overall, people, n_boot=self.n_boot)
         rated = [] if tables.ratings is None else tables.ratings["rubric"].unique().to_pylist()

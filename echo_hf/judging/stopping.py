@@ -18,7 +18,6 @@ from echo_hf._infra.text import clean
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.config.rubrics import OVERALL
 from echo_hf.engines.base import Failed
-from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.errors import JudgeError
 from echo_hf.judging import judge as judging
 from echo_hf.judging.rate import OutputsToRate, compute_random_key
@@ -30,7 +29,6 @@ from echo_hf.judging.session import (
     JudgingSession,
     ask_judges,
     build_result,
-    open_session,
     write_ratings,
 )
 from echo_hf.pipeline.batch_inference import FillStats
@@ -60,7 +58,9 @@ class RoundProgress(ABC):
 
     key: ClassVar[tuple[str, ...]]  # columns that tell what is asked about apart
 
-    def __init__(self, split: str, to_rate: OutputsToRate) -> None:
+    advice: ClassVar[str]  # for a run of which no two systems can be told apart
+
+    def __init__(self, split: str, to_rate: OutputsToRate, alpha: float, family: Family) -> None:
         samples = [task.sample_id for task in to_rate.tasks if task.split == split]
         samples.sort(key=lambda name: compute_random_key(ORDER_SEED, name))
         keys = list[tuple[str, str]]()
@@ -71,12 +71,17 @@ class RoundProgress(ABC):
         for number, system in enumerate(systems):
             has_output[number] = [(name, system) in known for name in samples]
         # Only pairs of systems with an output for the same sample are to be decided.
-        first, second = list_pairs(len(systems))
-        is_pair = (has_output[first] & has_output[second]).any(axis=1)
+        self.pairs = [
+            (systems[first], systems[second])
+            for first, second in zip(*list_pairs(len(systems)), strict=True)
+            if (has_output[first] & has_output[second]).any()
+        ]
         self.split, self.samples, self.has_output, self.keys = split, samples, has_output, keys
-        self.pairs = int(is_pair.sum()) if systems else 0
+        self.systems = systems
+        self.options: Any = {"alpha": alpha, "family": family}
+        self.level = get_pair_level(alpha, family, len(self.pairs))
         self.done = 0  # samples that all judges were asked about
-        self.undecided = np.ones(len(first), dtype=bool)
+        self.undecided = np.ones(len(self.pairs), dtype=bool)
         self.stop_at = dict[Any, int]()  # of each subject, an index into samples
 
     @abstractmethod
@@ -120,6 +125,7 @@ class SplitProgress(RoundProgress):
     """The state of a split of which outputs are rated: where each system's ratings may end."""
 
     key = ("sample_id", "system")
+    advice = "leave out --until to rate what is there"
 
     def __init__(
         self,
@@ -129,14 +135,13 @@ class SplitProgress(RoundProgress):
         family: Family,
         protocol: ProtocolName,
     ) -> None:
-        super().__init__(split, to_rate)
+        super().__init__(split, to_rate, alpha, family)
         names = ("sample_id", "system", "outcome")
         rows = [dict(zip(names, (*key, Outcome.OK.value), strict=True)) for key in self.keys]
         self.outputs = pa.Table.from_pylist(rows)
-        self.options: Any = {"alpha": alpha, "family": family, "protocol": protocol}
-        self.level = get_pair_level(alpha, family, self.pairs)
-        systems = sorted({system for _, system in self.keys})
-        self.stop_at = dict.fromkeys(systems, len(self.samples))
+        self.options["protocol"] = protocol
+        self.undecided = np.ones(len(list_pairs(len(self.systems))[0]), dtype=bool)
+        self.stop_at = dict.fromkeys(self.systems, len(self.samples))
         self._update_stops()
 
     def name_keys(self, sample: str, subject: str) -> tuple[str, ...]:
@@ -210,7 +215,7 @@ def judge_until_decided(
         run.write_carried()
         return answered
 
-    rounds = Rounds(run, chosen, to_rate, progress_list, batch)
+    rounds = Rounds(run, chosen, to_rate, SplitProgress, progress_list, batch)
     return rounds.ask(build_questions, write_ratings, ask_parts, **limits)
 
 
@@ -221,6 +226,7 @@ class Rounds:
     run: EvaluationRun
     judges: Sequence[JudgeConfig]
     to_rate: OutputsToRate
+    kind: type[RoundProgress]
     progress_list: Sequence[RoundProgress]
     batch: int
 
@@ -232,19 +238,14 @@ class Rounds:
         **limits: Unpack[judging.AskOptions],
     ) -> JudgingResult:
         """Ask, and write down all stored answers, with what needs none as `not_needed`."""
-        run, progress_list = self.run, self.progress_list
-        folder, engines = run.prepare(), judging.engines_of(self.judges)
-        if not any(progress.subjects for progress in progress_list):
+        if not any(progress.subjects for progress in self.progress_list):
             raise JudgeError(
-                f"no two systems have outputs for the same sample in {str(folder.root)!r}: "
-                "expected two or more to tell apart; leave out --until to rate what is there"
+                f"no two systems have outputs for the same sample in {str(self.run.place.root)!r}: "
+                f"expected two or more to tell apart; {self.kind.advice}"
             )
-        if run.config.runner.kind == "local":
-            check_gpu_memory(engines, estimates=False)
-        budget, watch = limits.get("budget_usd"), limits.get("watch")
-        options: Any = {name: limits.get(name, False) for name in ("again", "keep_going")}
-        opened = open_session(folder, engines, budget, watch, run.config.runner, **options)
-        with opened as session:
+        limits.pop("tries", None)
+        engines = judging.engines_of(self.judges)
+        with judging.open_run_session(self.run, engines, **limits) as session:
             return self.ask_in(session, build_questions, write, ask_more)
 
     def ask_in(

@@ -14,7 +14,7 @@ from datasets import Dataset
 
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.config.checks import EngineChoice
-from echo_hf.config.evaluation import EvaluationBase, ImageSize, JudgeConfig
+from echo_hf.config.evaluation import EvaluationBase, ImageSize, JudgeConfig, JudgeWork
 from echo_hf.engines.base import ImageRef, check_installed
 from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.planner import ExpectedCost
@@ -171,7 +171,7 @@ def evaluate_systems(
     """
     run = EvaluationRun.from_config(config, runs)
     config = run.asked_config
-    chosen = choose_judges(config, judges) if config.judges or judges else []
+    chosen = _choose_for_board(config, judges) if config.judges or judges else []
     watch, engines = watch or NullProgress(), _map_engines(config, chosen)
     check_gpu_memory(engines, estimates=dry_run)
     generation: Any = {"outputs": outputs, "budget_usd": budget_usd, "again": again}
@@ -219,6 +219,20 @@ def evaluate_systems(
     scores = score(run)
     page, board = report(run).path, _build_board(scores)
     return Evaluation(board, scores, page, plan, cost_usd, spent, tuple(stopped))
+
+
+def _choose_for_board(config: EvaluationBase, names: Sequence[str] | None) -> list[JudgeConfig]:
+    """Choose the judges that rate and, where the board is of pairs, those that compare."""
+    if config.board != "pairwise":
+        return choose_judges(config, names)
+    chosen = choose_judges(config, names, "any")
+    if not _select_fit(chosen, "compare"):
+        choose_judges(config, names, "compare")  # says why there is none
+    return chosen
+
+
+def _select_fit(judges: Sequence[JudgeConfig], work: JudgeWork) -> list[JudgeConfig]:
+    return [judge for judge in judges if judge.can_do(work)]
 
 
 def _describe_failures(table: JudgeRows) -> str:
@@ -273,11 +287,14 @@ def _plan_work(
     ]
     applicability, _ = run.read_applicability()
     is_adaptive = asks_until_decided(config, budget_usd)
-    comparing = compare_all(judges) if is_adaptive else judges
+    choosers = _select_fit(judges, "compare") if config.board == "pairwise" else []
+    comparing = compare_all(choosers) if is_adaptive else choosers
     questions = chain(
         applicability_questions(config, to_rate.tasks, sent),
-        pairwise_questions(config, comparing if config.board == PAIRWISE else (), to_rate, sent),
-        rating_questions(config, judges, None, to_rate, applicability, sent, parts),
+        pairwise_questions(config, comparing, to_rate, sent),
+        rating_questions(
+            config, _select_fit(judges, "rate"), None, to_rate, applicability, sent, parts
+        ),
     )
     has_pending = any(plan.todo for plan in summary.plans)
     with open_session(folder, engines, budget_usd, watch, again=again) as session:
@@ -329,7 +346,8 @@ def _run_judges(
     def build_ratings() -> Iterator[JudgeTask]:
         applicability, _ = run.read_applicability()
         parts = read_parts_to_rate(run, limit)
-        return rating_questions(config, judges, None, to_rate, applicability, sent, parts)
+        raters = _select_fit(judges, "rate")
+        return rating_questions(config, raters, None, to_rate, applicability, sent, parts)
 
     def ask_fits() -> JudgingResult:
         questions = [*applicability_questions(config, to_rate.tasks, sent)]
@@ -338,8 +356,9 @@ def _run_judges(
     def ask_ratings() -> JudgingResult:
         return ask_judges(session, [*build_ratings()], {}, write_ratings, samples)
 
-    choosing = [partial(ask_pairs, session, run, judges, to_rate, sent)]
-    for ask in (ask_fits, *(choosing if config.board == PAIRWISE else ()), ask_ratings):
+    choosers = _select_fit(judges, "compare")
+    choosing = [partial(ask_pairs, session, run, choosers, to_rate, sent)]
+    for ask in (ask_fits, *(choosing if config.board == "pairwise" else ()), ask_ratings):
         try:
             yield ask()
         except JudgeError as error:  # the other judges were asked, and their answers are written

@@ -4,14 +4,9 @@ from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.bradley_terry import BradleyTerry, Gap, bradley_terry, relative_gap
 from echo_hf.scores.carry_plan import CarryPlan, carry_plan
 from echo_hf.scores.certificate import Certificate, adjust_p_values, certify
-from echo_hf.scores.choices import (
-    ChoiceStrengths,
-    CorrectedStrengths,
-    choice_decisions,
-    choice_strengths,
-    human_corrected_strengths,
-)
+from echo_hf.scores.choices import ChoiceStrengths, choice_decisions, choice_strengths
 from echo_hf.scores.contamination import Contamination, Untested, contamination, dated_contamination
+from echo_hf.scores.corrected_choices import CorrectedStrengths, human_corrected_strengths
 from echo_hf.scores.failure_rate import FailureRate, failure_rate, failure_rate_by_people
 from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
 from echo_hf.scores.judge_accuracy import JudgeAccuracy, PairAccuracy, SystemOrder, judge_accuracy

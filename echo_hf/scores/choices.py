@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, Interval, Unscored
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.scores.agreement import read_human
 from echo_hf.scores.estimate import compute_t_quantile
 from echo_hf.scores.pairwise_agreement import ORDERS, PAIR, read_choices
 from echo_hf.scores.rating_table import Floats
@@ -29,11 +28,8 @@ from echo_hf.scores.sequential import (
 from echo_hf.scores.tiers import group_tiers
 from echo_hf.scores.votes import best_first, by_rate, label, list_pairs
 
-# Fewer were not tried: with 20 of 179 prompts ranked, intervals at 95 % cover .94.
-MIN_RANKED = 20
 MAX_ROUNDS, MAX_STEP, PRECISION = 200, 2.0, 1e-9
 BOUNDED = 1e-4  # what a direction may add to all choices together by rounding
-ROW_FIELDS = ("sample", "first", "second", "outcome", "weight")
 MODEL = "Davidson, with ties and a place effect"
 ALTERNATIVES = np.array([1.0, 0.0, -1.0])  # what a choice says of the output shown first
 Integers = NDArray[np.intp]
@@ -76,42 +72,7 @@ class ChoiceStrengths(SystemValuesPlot):
         return {"strength": self.strength, **ends, "reason": self.reasons}
 
 
-@dataclass(frozen=True, repr=False)
-class CorrectedStrengths(SystemValuesPlot):
-    """The strengths that people's ranks would give on all samples that judges compared.
-
-    Attributes:
-        strength: Of each system, as log odds with mean 0; higher is better. Null where none is.
-        interval: Lower and upper end at 95 %, by Student's t over ranked samples, or null.
-        judges_alone: By judges' choices on all samples.
-        people_alone: By people's ranks on the samples that they ranked.
-        weight: Of judges in the estimate, 0 (people alone) to 1; null where there is none.
-        ranked: Samples that people ranked and judges compared.
-        samples: Samples that judges compared.
-        reasons: Why a strength is null.
-        definition: Every parameter.
-    """
-
-    strength: Mapping[str, float | None]
-    interval: Mapping[str, Interval | None]
-    judges_alone: Mapping[str, float | None]
-    people_alone: Mapping[str, float | None]
-    weight: float | None
-    ranked: int
-    samples: int
-    reasons: Mapping[str, Unscored]
-    definition: Mapping[str, Any]
-
-    _label = "strength by people, estimated on all samples: log odds, higher is better"
-    _even = 0.0
-
-    def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
-        others = {"judges_alone": self.judges_alone, "people_alone": self.people_alone}
-        ends = split_bounds(self.interval)
-        return {"strength": self.strength, **ends, **others, "reason": self.reasons}
-
-
-class Choices(NamedTuple):
+class ChoiceArrays(NamedTuple):
     """Choices as arrays with a row each, and the names that their numbers stand for."""
 
     systems: tuple[str, ...]
@@ -194,8 +155,8 @@ def choice_strengths(comparisons: Any, *, judges: Sequence[str] | None = None) -
         >>> round(found.strength["a"], 4), abs(round(found.position, 4))  # half of log(30 / 10)
         (0.5493, 0.0)
     """
-    frame = _select_judges(comparisons, judges)
-    names, choices = _list_systems(frame), _index_choices(frame)
+    frame = select_judges(comparisons, judges)
+    names, choices = list_systems(frame), index_choices(frame)
     fit, systems = fit_davidson(choices), choices.systems
     samples = len(np.unique(choices.sample))
     reason = fit if isinstance(fit, Unscored) else None
@@ -219,7 +180,7 @@ def choice_strengths(comparisons: Any, *, judges: Sequence[str] | None = None) -
         choices=int(frame[ORDERS].notna().to_numpy().sum()),
         samples=samples,
         reasons={name: why for name in strength if (why := missing[name])},
-        definition=_define("choice_strengths", frame, confidence=LEVEL, model=MODEL),
+        definition=define_measure("choice_strengths", frame, confidence=LEVEL, model=MODEL),
     )
 
 
@@ -256,8 +217,8 @@ def choice_decisions(
         >>> found.decided, found.ratings
         ((('a', 'b'),), 60)
     """
-    frame = _select_judges(comparisons, judges)
-    systems = _list_systems(frame)
+    frame = select_judges(comparisons, judges)
+    systems = list_systems(frame)
     pair_number = np.zeros((len(systems), len(systems)), dtype=int)
     pair_number[list_pairs(len(systems))] = np.arange(len(systems) * (len(systems) - 1) // 2)
     asked = frame[PAIR[1:]].drop_duplicates()
@@ -275,7 +236,7 @@ def choice_decisions(
         level,
         not_needed=not_needed,
         ratings=int(frame[ORDERS].notna().to_numpy().sum()) + not_needed,
-        definition=_define("choice_decisions", frame, unit="choices", **parameters),
+        definition=define_measure("choice_decisions", frame, unit="choices", **parameters),
     )
 
 
@@ -298,110 +259,7 @@ def choice_tiers(strengths: ChoiceStrengths, decisions: Decisions) -> tuple[tupl
     return group_tiers(order, lambda top, system: (top, system) in decisions.decided)
 
 
-def human_corrected_strengths(
-    comparisons: Any, human: Any, *, judges: Sequence[str] | None = None
-) -> CorrectedStrengths:
-    """Estimate the strengths that people would give on all samples, from those they ranked.
-
-    Judges choose on all samples, people rank some, drawn without looking at them. The estimate is
-    people's strength on ranked samples, plus `weight` times what judges' strength on all samples
-    is above theirs on the ranked ones. The weight, one for all systems and from 0 to 1, is the one
-    that makes errors smallest, as in PPI++ (Angelopoulos, Duchi and Zrnic 2023).
-
-    Args:
-        comparisons: As for `choice_strengths`.
-        human: As for `agreement`.
-        judges: Whose choices count; all when null.
-
-    Returns:
-        The strengths with intervals, beside those by people and by judges alone. There are none
-        where choices were asked until pairs were decided, or one of the three fits has none.
-
-    Raises:
-        TableError: A table lacks a column, or has it with another type.
-        ScoreError: Fewer than 20 compared samples are ranked, fewer than two systems are both
-            compared and ranked, or rows contradict each other.
-    """
-    frame = _select_judges(comparisons, judges)
-    people, names = read_human(human), _list_systems(frame)
-    common = [name for name in names if name in people.systems]
-    if len(common) < 2:
-        raise ScoreError(
-            f"people ranked {list(people.systems)!r}, judges compared {list(names)!r}: expected "
-            "two systems or more in both"
-        )
-    compared = _index_choices(frame[frame[PAIR[1:]].isin(common).all(axis=1)], common)
-    ranks = people.select(common, compared.samples)
-    first, second = list_pairs(len(common))
-    verdicts = np.sign(ranks[:, second] - ranks[:, first])
-    is_ranked = np.asarray(~np.isnan(verdicts)).any(axis=(0, 1))
-    if (ranked := int(is_ranked.sum())) < MIN_RANKED:
-        raise ScoreError(
-            f"people ranked {ranked} of {len(np.unique(compared.sample))} compared samples: "
-            f"expected {MIN_RANKED} or more, so rank {MIN_RANKED - ranked} more"
-        )
-    verdicts = np.where(is_ranked, verdicts, np.nan)
-    _, pair, sample = cells = np.nonzero(~np.isnan(verdicts))
-    raters = (~np.isnan(verdicts)).sum(axis=0)[pair, sample]
-    by_people = compared._replace(
-        sample=sample,
-        first=first[pair],
-        second=second[pair],
-        outcome=(1 - verdicts[cells]).astype(np.intp),
-        weight=1 / raters,
-        has_place=False,
-    )
-    kept = np.flatnonzero(is_ranked)
-    rows = np.isin(compared.sample, kept)
-    parts = {name: getattr(compared, name)[rows] for name in ROW_FIELDS}
-    fits = [fit_davidson(each) for each in (by_people, compared._replace(**parts), compared)]
-    failed = [fit for fit in fits if isinstance(fit, Unscored)]
-    if frame["skipped"].any():
-        failed = [Unscored.ASKED_UNEVENLY]
-    people_fit, ranked_fit, whole_fit = (None if isinstance(fit, Unscored) else fit for fit in fits)
-    strength, ends, weight = dict[str, float | None](dict.fromkeys(common)), {}, None
-    if people_fit and ranked_fit and whole_fit and not failed:
-        human_part, judge_part, whole = (
-            fit.influence[:, : len(common)] for fit in (people_fit, ranked_fit, whole_fit)
-        )
-        scale = np.square(judge_part).sum()
-        weight = float(np.clip((human_part * judge_part).sum() / scale, 0, 1)) if scale else 0.0
-        moved = whole_fit.strengths - ranked_fit.strengths
-        estimate = people_fit._replace(
-            strengths=people_fit.strengths + weight * moved,
-            influence=human_part + weight * (whole - judge_part),
-        )
-        strength |= estimate.label(common)
-        ends = estimate.compute_intervals(common, ranked)
-    reasons = dict.fromkeys(common, failed[0]) if failed else {}
-    for name in sorted({*names, *people.systems} - {*common}):
-        strength[name] = None
-        reasons[name] = Unscored.NOT_RANKED if name in names else Unscored.NO_VERDICTS
-    alone = [
-        dict.fromkeys(strength) | (fit.label(common) if fit else {})
-        for fit in (whole_fit, people_fit)
-    ]
-    strength = by_rate(strength)
-    return CorrectedStrengths(
-        strength=strength,
-        interval={name: ends.get((name,)) for name in strength},
-        judges_alone=alone[0],
-        people_alone=alone[1],
-        weight=weight,
-        ranked=ranked,
-        samples=len(np.unique(compared.sample)),
-        reasons=reasons,
-        definition=_define(
-            "human_corrected_strengths",
-            frame,
-            confidence=LEVEL,
-            model=MODEL,
-            raters=list(people.raters),
-        ),
-    )
-
-
-def fit_davidson(choices: Choices) -> DavidsonFit | Unscored:
+def fit_davidson(choices: ChoiceArrays) -> DavidsonFit | Unscored:
     """Fit the model by Newton's method, or say why there is no finite maximum."""
     systems = len(choices.systems)
     if systems < 2:
@@ -474,7 +332,7 @@ def _find_unbounded(gains: Floats, systems: int) -> Unscored | None:
     from scipy.optimize import linprog
 
     if np.linalg.matrix_rank(gains[:, :systems]) < systems - 1:
-        return Unscored.UNCONNECTED
+        return Unscored.SEPARATE_GROUPS
     if np.linalg.matrix_rank(gains) < gains.shape[1] - 1:
         return Unscored.NO_VERDICTS  # in one order alone, places and systems are the same
     zeros = np.zeros(len(gains))
@@ -482,7 +340,7 @@ def _find_unbounded(gains: Floats, systems: int) -> Unscored | None:
     return Unscored.UNBOUNDED if best.status or best.fun < -BOUNDED else None
 
 
-def _select_judges(comparisons: Any, judges: Sequence[str] | None) -> pd.DataFrame:
+def select_judges(comparisons: Any, judges: Sequence[str] | None) -> pd.DataFrame:
     frame = read_choices(comparisons)
     known = sorted(map(str, frame["judge"].unique()))
     for name in judges or ():
@@ -491,7 +349,7 @@ def _select_judges(comparisons: Any, judges: Sequence[str] | None) -> pd.DataFra
     return frame if judges is None else frame[frame["judge"].isin(judges)]
 
 
-def _list_systems(frame: pd.DataFrame) -> tuple[str, ...]:
+def list_systems(frame: pd.DataFrame) -> tuple[str, ...]:
     return tuple(sorted(map(str, np.unique(frame[PAIR[1:]].to_numpy(dtype=object)))))
 
 
@@ -500,18 +358,18 @@ def _find_positions(names: Sequence[str], column: pd.Series[str]) -> Integers:
     return np.asarray(column.map(positions), dtype=np.intp)
 
 
-def _index_choices(frame: pd.DataFrame, systems: Sequence[str] = ()) -> Choices:
+def index_choices(frame: pd.DataFrame, systems: Sequence[str] = ()) -> ChoiceArrays:
     """Return a row for each choice; all choices of a judge on a pair in one order weigh alike."""
     rows = frame.melt([*PAIR, "judge", "repeat"], ORDERS, "order", "winner").dropna()
     cell = [*PAIR, "order"]
     repeats = rows.groupby([*cell, "judge"])["winner"].transform("size")
     asked_judges = rows.groupby(cell)["judge"].transform("nunique")
     samples, sample = np.unique(rows["sample_id"].to_numpy(dtype=object), return_inverse=True)
-    names = tuple(systems) or _list_systems(rows)
+    names = tuple(systems) or list_systems(rows)
     a, b = (_find_positions(names, rows[side]) for side in PAIR[1:])
     is_ab = (rows["order"] == "ab").to_numpy()
     winner = rows["winner"].to_numpy(dtype=float)
-    return Choices(
+    return ChoiceArrays(
         names,
         tuple(map(str, samples)),
         sample,
@@ -523,7 +381,7 @@ def _index_choices(frame: pd.DataFrame, systems: Sequence[str] = ()) -> Choices:
     )
 
 
-def _define(measure: str, frame: pd.DataFrame, **parameters: Any) -> dict[str, Any]:
+def define_measure(measure: str, frame: pd.DataFrame, **parameters: Any) -> dict[str, Any]:
     return {
         "measure": measure,
         "asked": UNTIL_DECIDED if frame["skipped"].any() else "evenly",

@@ -20,7 +20,7 @@ from echo_hf.judging.score import score
 from echo_hf.report.report import report
 from echo_hf.tables import COMPARISONS, HUMAN, OUTPUTS, RATINGS
 from tests.judging import run_for_tests as small
-from tests.judging.judges_for_tests import config_of
+from tests.judging.judges_for_tests import config_of, judge_of
 from tests.judging.run_for_tests import Row, called, output, put, rating, root, stripes, write
 from tests.scores.test_choices import draw_choices, fit_by_brute_force
 
@@ -108,6 +108,11 @@ def test_results_have_the_strengths_of_the_largest_likelihood(folder: Path) -> N
     assert {(row.split, row.n, row.coverage) for row in rows.values()} == {(SPLIT, 40, 1.0)}
     found = results.details[SPLIT].choices
     assert found is not None
+    # Each system's row names the pairs that it is in, and no others.
+    for name, row in rows.items():
+        pairs = [*row.definition["decided"], *row.definition["undecided"]]
+        of_system = [pair for pair in combinations(SYSTEMS, 2) if name in pair]
+        assert sorted(tuple(sorted(pair)) for pair in pairs) == of_system
     assert found.strengths.position == pytest.approx(place, abs=1e-4)
     assert found.is_board
     pairs = len(found.decisions.decided), len(list(combinations(SYSTEMS, 2)))
@@ -148,7 +153,7 @@ def test_the_terminal_shows_choices_as_the_board_and_ratings_beside_it(folder: P
     done = called(folder, "score")
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
-    assert lines[0] == "strength by choices between two outputs, judged by mira"
+    assert lines[0] == "strength by choices between two outputs, judged by mira; not certified"
     assert lines[1].split() == ["system", SPLIT, "95", "%", "tier", "by", "ratings"]
     results = scored(folder)
     rates, found = results.rates(SPLIT), results.details[SPLIT].choices
@@ -210,6 +215,45 @@ def test_systems_are_compared_by_choices_where_they_are_the_board(folder: Path) 
     assert "until pairs were decided" in str(refused.exception)
     write(folder, COMPARISONS, [])
     assert "no judge chose" in str(called(folder, "compare", "ash", "cedar").exception)
+
+
+def vote(folder: Path) -> None:
+    """Add votes of people, as they are imported: cedar wins each of 40 against ash."""
+    rows = read_choices(folder)
+    of_pair = [row for row in rows if (row["system_a"], row["system_b"]) == ("ash", "cedar")]
+    votes = [{**row, "judge": "people", "winner": "b"} for row in of_pair if row["order"] == "ab"]
+    write(folder, COMPARISONS, [*rows, *votes])
+
+
+def test_votes_of_people_are_no_judges_choices(folder: Path) -> None:
+    """They are counted, and move no strength, no decision and no comparison of two systems."""
+    before = scored(folder).details[SPLIT].choices
+    gap = json.loads(called(folder, "compare", "ash", "cedar", "--json").stdout)
+    vote(folder)
+    results = scored(folder)
+    after = results.details[SPLIT].choices
+    assert before is not None
+    assert after is not None
+    assert after.strengths.strength == before.strengths.strength
+    assert after.strengths.interval == before.strengths.interval
+    assert after.decisions == before.decisions
+    assert after.said == f"{before.said}; 40 votes of people are left out"
+    definitions = [row.definition for row in results.results if row.metric == "choice_strength"]
+    assert {row["votes_of_people_left_out"] for row in definitions} == {40}
+    assert [row["judges"] for row in definitions] == [["mira"]] * 3
+    voted = json.loads(called(folder, "compare", "ash", "cedar", "--json").stdout)
+    assert (voted["difference"], voted["judges"]) == (gap["difference"], ["mira"])
+    write(folder, COMPARISONS, [row for row in read_choices(folder) if row["judge"] == "people"])
+    assert scored(folder).details[SPLIT].choices is None
+    assert "no judge chose" in str(called(folder, "compare", "ash", "cedar").exception)
+
+
+def test_a_judge_of_the_config_that_is_called_people_is_a_judge(folder: Path) -> None:
+    vote(folder)
+    config_of(folder, [judge_of("mira"), judge_of("people")], board="pairwise")
+    found = scored(folder).details[SPLIT].choices
+    assert found is not None
+    assert found.strengths.definition["judges"] == ["mira", "people"]
 
 
 def test_the_leaderboard_reads_the_board_back_from_released_figures(folder: Path) -> None:

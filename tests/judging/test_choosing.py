@@ -11,7 +11,7 @@ import pytest
 
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, JudgeError
-from echo_hf.judging.choosing import judge_pairs
+from echo_hf.judging.choosing import judge_pairs_for_board
 from echo_hf.judging.session import JudgingResult
 from tests.judging.judges_for_tests import (
     ScriptedJudge,
@@ -22,6 +22,7 @@ from tests.judging.judges_for_tests import (
     rows_of,
 )
 from tests.judging.run_for_tests import called, put, root, stripes
+from tests.judging.test_scalars import ScalarEngine
 from tests.judging.test_stopping import SAMPLES, drawn
 
 
@@ -55,7 +56,7 @@ def choose(folder: Path) -> Any:
 
 def until(folder: Path, **options: Any) -> JudgingResult:
     options = {"until_decided": True, **options}
-    return judge_pairs(folder / "evaluation.yaml", runs=folder / "runs", **options)
+    return judge_pairs_for_board(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
 
 def count_outcomes(folder: Path) -> Counter[tuple[str, str, str]]:
@@ -147,6 +148,19 @@ def test_all_judges_choose_before_a_batch_decides(folder: Path) -> None:
     assert done.decisions["text_to_image"].decided == ()
 
 
+def test_a_judge_that_only_compares_chooses_and_one_that_only_rates_is_left_out(
+    folder: Path,
+) -> None:
+    engine = ScriptedJudge(choose(folder)).use()
+    scalar = judge_of("nova", "scripted_scalars", form="scalar")
+    ScalarEngine(lambda _: "0.5").use()
+    config_of(folder, [judge_of(form="choice"), scalar])
+    done = until(folder)
+    assert len(engine.asked) == 2 * (20 + 20 + 90)
+    assert {row["judge"] for row in rows_of(folder, "comparisons")} == {"mira"}
+    assert len(done.decisions["text_to_image"].decided) == 2
+
+
 def test_a_dry_run_says_the_most_and_asks_nothing(folder: Path) -> None:
     engine = ScriptedJudge(choose(folder)).use()
     planned = until(folder, dry_run=True)
@@ -160,8 +174,12 @@ def test_a_system_alone_and_a_batch_of_none_are_refused(folder: Path) -> None:
     with pytest.raises(JudgeError, match="batch is 0"):
         until(folder, batch=0)
     drawn(folder, systems=("amber",))
-    with pytest.raises(JudgeError, match="no two systems"):
+    with pytest.raises(JudgeError, match=r"no two systems .* run `echo-hf generate` for another"):
         until(folder)
+    config_of(folder, board="pairwise")
+    with pytest.raises(JudgeError, match="no two systems") as refused:
+        until(folder, until_decided=False, budget_usd=1000.0)
+    assert "--until" not in str(refused.value)
 
 
 def test_the_verb_takes_the_options_of_until_and_says_what_is_decided(folder: Path) -> None:

@@ -515,6 +515,57 @@ def test_where_pairs_are_the_board_judges_choose_before_they_rate(
         assert row["choice_tier"] == 1  # ten samples decide nothing
 
 
+RATING_FILE = """---
+form: rating
+answer: 'Rating: (?P<rating>[0-9]+)'
+scale: [1, 10]
+---
+{task}{output}
+Rate it.
+"""
+
+
+def by_request(request: Asked) -> Answer:
+    """Choose the first of two outputs; rate an output alone by its color."""
+    if "<second>" in json.dumps(request.body["messages"]):
+        return completion("I looked at both. [[first]]", usage=USAGE)
+    return completion("Rating: 7", usage=USAGE)
+
+
+@pytest.mark.parametrize("budget", [None, 100.0])
+def test_judges_that_only_compare_are_a_board_from_pairs(
+    folder: Path, server: LoopbackServer, budget: float | None
+) -> None:
+    server.behave = by_request
+    chooser = {**judge_at(server), "form": "choice", "pairwise": {"share": 1}}
+    done = evaluated(config_of(folder, [chooser], board="pairwise"), budget_usd=budget)
+    assert done.stopped == ()
+    asked = {(work.who, work.about) for work in done.plan}
+    assert {work for work in asked if work[0] == "mira"} == {("mira", "pairwise")}
+    assert len(server.asked) == 2 * len(IDS)
+    assert {row["win_rate"] for row in done.board} == {None}
+    assert {row["choice_tier"] for row in done.board if row["split"] == "text_to_image"} == {1}
+
+
+def test_each_judge_is_asked_what_its_form_can_do(folder: Path, server: LoopbackServer) -> None:
+    """One that only compares beside one that only rates."""
+    server.behave = by_request
+    (folder / "rater.md").write_text(RATING_FILE, "utf-8")
+    chooser = {**judge_at(server), "form": "choice", "pairwise": {"share": 1}}
+    rater = {**judge_at(server), "name": "nils", "judge_file": "rater.md"}
+    config = config_of(folder, [chooser, rater], board="pairwise", protocol="corrected")
+    done = evaluated(config)
+    assert done.stopped == ()
+    plan = {(work.who, work.about): work.todo for work in done.plan}
+    assert {work: todo for work, todo in plan.items() if work[0] in ("mira", "nils")} == {
+        ("mira", "pairwise"): 2 * len(IDS),
+        ("nils", "overall"): 2 * len(IDS),
+    }
+    assert len(server.asked) == 4 * len(IDS)
+    with pytest.raises(ConfigError, match=r"'nils' .* compares no two outputs"):
+        evaluated(config, judges=["nils"])
+
+
 def ran(config: Path, *options: str) -> Any:
     runs = str(config.parent / "runs")
     return CliRunner().invoke(app, ["eval", str(config), "--runs", runs, *options])

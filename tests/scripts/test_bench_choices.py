@@ -55,7 +55,7 @@ def test_the_tiers_of_peoples_scores_are_reached_with_fewer_choices(
     first, second = np.triu_indices(8, 1)
     order = np.random.default_rng(0).permutation(179)
     signs = np.nan_to_num(np.sign(scores[:, first] - scores[:, second]))[..., order]
-    stops = bench["find_stops"](signs.mean(axis=0) / 2, 10)
+    stops = bench["find_stops"](np.stack([signs, signs], axis=1), 10)
     ways = [make_rows(signs, np.full(28, 179)), make_rows(signs, stops)]
     boards = [(choice_strengths(rows), choice_decisions(rows)) for rows in ways]
     (_, even), (_, adaptive) = boards
