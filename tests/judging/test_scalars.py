@@ -83,9 +83,9 @@ def rate(folder: Path, **options: Any) -> Any:
     [
         ("-0.25", -0.25),
         ("3", 3.0),
-        ("NaN", Unrated.NOT_FINITE),
-        ("Infinity", Unrated.NOT_FINITE),
-        ("1e999", Unrated.NOT_FINITE),
+        ("NaN", Unrated.NO_FINITE_NUMBER),
+        ("Infinity", Unrated.NO_FINITE_NUMBER),
+        ("1e999", Unrated.NO_FINITE_NUMBER),
         ("true", Unrated.NO_RATING),
         ("[1]", Unrated.NO_RATING),
         ("about 3", Unrated.NO_RATING),
@@ -178,7 +178,7 @@ def test_numbers_that_are_none_have_a_reason_and_are_asked_again(folder: Path) -
     config_of(folder, [judge_of(**SCALAR)])
     engine = ScalarEngine(lambda _: "NaN").use()
     rate(folder, keep_going=True)
-    assert {(row["rating"], row["outcome"]) for row in rows_of(folder)} == {(None, "not_finite")}
+    assert {(row["rating"], row["outcome"]) for row in rows_of(folder)} == {(None, "no_finite_number")}
     before = len(engine.asked)
     engine.says = lambda _: "0.5"
     rate(folder, again=True)
