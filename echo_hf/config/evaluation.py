@@ -354,13 +354,13 @@ class JudgeConfig(Section):
         if file is None and self.answer_form == "rating":
             return self
         # The route `score` takes a query and a document: no system message, nothing after an image.
-        if self.engine.kind == "pooling" and self.engine.options.get("route") == "score":
-            if file is None or file.system or file.split_message()[-1] != ("output", True):
-                raise ValueError(
-                    "has route 'score', which takes words and then one image: expected a "
-                    "judge_file without system that ends with {output}, such as "
-                    "{task}{inputs}{output}"
-                )
+        is_pair = self.engine.kind == "pooling" and self.engine.options.get("route") == "score"
+        has_layout = file and not file.system and file.split_message()[-1] == ("output", True)
+        if is_pair and not has_layout:
+            raise ValueError(
+                "has route 'score', which takes words and then one image: expected a judge_file "
+                "without system that ends with {output}, such as {task}{inputs}{output}"
+            )
         name = f"form {self.answer_form!r}" if file is None else "a judge_file"
         others = {
             "prompt_file": self.prompt_file is not None and self.answer_form != "choice",

@@ -174,3 +174,45 @@ def test_what_contradicts_a_file_is_refused(
 def test_form_says_what_a_judge_can_do(fields: dict[str, Any], work: list[str]) -> None:
     judge = JudgeConfig.model_validate({"name": "mira", "engine": SCALAR_ENGINE, **fields})
     assert [name for name in ("rate", "compare", "answer") if judge.can_do(name)] == work
+
+
+def test_error_in_a_file_names_it_once_and_shows_its_pattern_as_it_is(tmp_path: Path) -> None:
+    path = write(tmp_path, MESSAGE, answer=r"(?P<a>\d+")
+    known = {"name": "mira", "engine": ENGINE}
+    config = {"name": "lumen", "benchmark": "org/lumen@1"}
+    for name, words in (
+        ("judge.md", r"answer '(?P<a>\d+' is no regular expression: missing ), "),
+        ("no.md", "does not exist: expected a text file"),
+    ):
+        judges = [{**known, "judge_file": name}]
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump({**config, "judges": judges}))
+        with pytest.raises(ConfigError) as caught:
+            load_evaluation(tmp_path / "config.yaml")
+        assert str(caught.value).count(str(path.with_name(name))) == 1
+        assert f"judges.0.judge_file is {str(path.with_name(name))!r}: {words}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("message", "system", "is_fit"),
+    [
+        ("{task}{inputs}{output}", None, True),
+        ("{inputs}{prompt}\n{output}\n", None, True),
+        ("{inputs}{output}\n{prompt}", None, False),
+        ("{task}{output}{inputs}", None, False),
+        ("{task}{inputs}{output}", "Be fair.", False),
+    ],
+)
+def test_route_score_takes_words_and_then_the_output(
+    tmp_path: Path, message: str, system: str | None, is_fit: bool
+) -> None:
+    fields = {"form": "scalar", "answer": None, "scale": None, "system": system}
+    file = str(write(tmp_path, message, **fields))
+    judge = {"name": "reward", "judge_file": file, "engine": {**SCALAR_ENGINE, "route": "score"}}
+    if is_fit:
+        assert JudgeConfig.model_validate(judge).answer_form == "scalar"
+    else:
+        with pytest.raises(ValueError, match="expected a judge_file without system that ends with"):
+            JudgeConfig.model_validate(judge)
+    no_file = {"name": "reward", "form": "scalar", "engine": judge["engine"]}
+    with pytest.raises(ValueError, match="expected a judge_file without system"):
+        JudgeConfig.model_validate(no_file)
