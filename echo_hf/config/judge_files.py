@@ -197,6 +197,11 @@ class JudgeFile(Section):
         return self.message if self.system is None else f"{self.system}\n\n{self.message}"
 
     @property
+    def wanted_form(self) -> str:
+        """The form of an answer, in one line of a message."""
+        return f"an answer that fits {one_line(self.answer)}"
+
+    @property
     def shows_raw_words(self) -> bool:
         """Whether people's words stand in the message as they are, not quoted as data."""
         return "prompt" in PLACEHOLDER.findall(self.message)

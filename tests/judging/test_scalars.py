@@ -221,14 +221,13 @@ def test_words_of_a_task_are_never_taken_for_placeholders(folder: Path) -> None:
         assert texts_of(request)[-1].count("<task>") == 1
 
 
-def test_judge_is_asked_again_with_the_pattern_as_it_is_written(folder: Path) -> None:
+def test_trial_shows_the_pattern_as_it_is_written(folder: Path) -> None:
     (folder / "judge.md").write_text(RATING_FILE)
     config_of(folder, [judge_of(judge_file="judge.md")])
-    engine = ScriptedJudge(lambda _: "fine").use()
-    rate(folder, keep_going=True)
-    words = {texts_of(request)[-1] for request in engine.asked}
+    ScriptedJudge(lambda _: "fine").use()
+    (trial,) = rate(folder, tries=1).trials
     pattern = yaml.safe_load(RATING_FILE.split("---")[1])["answer"]
-    assert any(f"an answer that fits {pattern}" in text for text in words)
+    assert trial.wanted == f"an answer that fits {pattern}"
 
 
 def test_words_of_people_that_are_not_quoted_are_told_of(
