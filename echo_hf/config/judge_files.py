@@ -40,8 +40,8 @@ UNUSED_KEYS: Mapping[JudgeForm, tuple[str, ...]] = {
 }
 MAX_PATTERN_CHARACTERS, MAX_ALTERNATIVES = 500, 8
 MAX_SEARCHED_CHARACTERS = 8_000  # the last of an answer, in which a pattern is searched
-# Steps of a search from one place of an answer: some 30 repeats of a character to its end.
-MAX_STEPS = 250_000
+# Steps of a search from one place of an answer: some 20 repeats of a character to its end.
+MAX_STEPS = 170_000
 # Escapes and classes of characters as they are, then what repeats, opens a group or alternates.
 PATTERN_TOKEN = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<repeat>(?:[*+?]|\{(?:\d+(?:,\d*)?|,\d*)\})(?P<lazy>[?+]?))"
