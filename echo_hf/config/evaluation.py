@@ -325,7 +325,9 @@ class JudgeConfig(Section):
     scale: Annotated[Scale, AfterValidator(check_ends)] | None = None
     decimals: bool = False
     prompt_file: ReadablePath | None = None
-    judge_file: Annotated[JudgeFile | None, BeforeValidator(load_judge_file)] = None
+    judge_file: Annotated[
+        JudgeFile | None, BeforeValidator(load_judge_file, ReadablePath | JudgeFile | None)
+    ] = None
     pictures: ImageSize | None = None
     max_tokens: MaxTokens = 2048
     repeats: Annotated[StrictInt, Field(ge=1, le=100)] = 1
@@ -351,6 +353,14 @@ class JudgeConfig(Section):
             raise ValueError(f"form is {self.form!r}, and judge_file is of form {file.form!r}")
         if file is None and self.answer_form == "rating":
             return self
+        # The route `score` takes a query and a document: no system message, nothing after an image.
+        is_pair = self.engine.kind == "pooling" and self.engine.options.get("route") == "score"
+        has_layout = file and not file.system and file.split_message()[-1] == ("output", True)
+        if is_pair and not has_layout:
+            raise ValueError(
+                "has route 'score', which takes words and then one image: expected a judge_file "
+                "without system that ends with {output}, such as {task}{inputs}{output}"
+            )
         name = f"form {self.answer_form!r}" if file is None else "a judge_file"
         others = {
             "prompt_file": self.prompt_file is not None and self.answer_form != "choice",

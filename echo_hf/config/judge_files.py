@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
+from echo_hf._infra.text import one_line
 from echo_hf.config.checks import Section, first_error
 from echo_hf.config.rubrics import (
     MAX_PROMPT_CHARACTERS,
@@ -31,11 +32,20 @@ OUTPUT_PLACEHOLDERS: Mapping[JudgeForm, tuple[str, ...]] = {
     "choice": ("first", "second"),
 }
 CHOICE_GROUP, SIDE_GROUPS = "choice", frozenset({"first", "second"})
+# Keys that mean nothing for answers of a form.
+UNUSED_KEYS: Mapping[JudgeForm, tuple[str, ...]] = {
+    "rating": ("choices",),
+    "choice": ("scale", "decimals", "combine"),
+    "scalar": ("answer", "scale", "decimals", "combine", "choices"),
+}
 MAX_PATTERN_CHARACTERS, MAX_ALTERNATIVES = 500, 8
+MAX_SEARCHED_CHARACTERS = 8_000  # the last of an answer, in which a pattern is searched
+# Steps of a search from one place of an answer: some 20 repeats of a character to its end.
+MAX_STEPS = 170_000
 # Escapes and classes of characters as they are, then what repeats, opens a group or alternates.
 PATTERN_TOKEN = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<repeat>(?:[*+?]|\{(?:\d+(?:,\d*)?|,\d*)\})(?P<lazy>[?+]?))"
-    r"|\(\?(?::|P<\w+>)|(?P<group>\(\?)|(?P<alternative>\|)|.",
+    r"|(?P<open>\((?!\?)|\(\?(?::|P<\w+>))|(?P<group>\(\?)|(?P<close>\))|(?P<alternative>\|)|.",
     re.DOTALL,
 )
 REFERENCE = re.compile(r"\\(?:\\|(?P<number>[1-9])|.)", re.DOTALL)
@@ -45,7 +55,7 @@ REFERENCE = re.compile(r"\\(?:\\|(?P<number>[1-9])|.)", re.DOTALL)
 def compile_answer(pattern: str) -> re.Pattern[str]:
     """Compile the pattern of an answer, with repeats that give nothing back.
 
-    So its time grows with the square of an answer's length at most, whatever the answer says.
+    With the bound on its steps it takes seconds at most, whatever an answer says.
 
     Raises:
         ValueError: It is none, or has what may search for very long.
@@ -69,9 +79,43 @@ def compile_answer(pattern: str) -> re.Pattern[str]:
     if any(reference["number"] for reference in REFERENCE.finditer(pattern)):
         raise ValueError("refers to a group: expected groups without references")
     try:
-        return re.compile("".join(parts), re.IGNORECASE)
+        compiled = re.compile("".join(parts), re.IGNORECASE)
     except (re.error, OverflowError) as error:
         raise ValueError(f"is no regular expression: {error}") from None
+    if _count_steps(pattern) > MAX_STEPS:
+        raise ValueError(
+            "repeats too often: expected few repeats, and a group that is repeated without *, + or "
+            "large counts in it"
+        )
+    return compiled
+
+
+def _count_steps(pattern: str) -> int:
+    """Count the steps that a valid pattern takes at most from one place of an answer."""
+    totals, atom, is_group = [0], 0, False  # of each open group; of what a repeat would repeat
+    for token in PATTERN_TOKEN.finditer(pattern):
+        if token["open"]:
+            totals.append(0)
+            atom, is_group = 0, False
+        elif token["repeat"]:
+            count = _read_count(token[0])
+            # A character is consumed each time, and a group may repeat that is empty.
+            repeated = count * (atom + 1) if is_group else min(count, MAX_SEARCHED_CHARACTERS)
+            totals[-1] += repeated - atom
+        else:
+            is_group = bool(token["close"])
+            atom = totals.pop() if is_group else 1
+            totals[-1] += atom
+    return totals[0]
+
+
+def _read_count(repeat: str) -> int:
+    """Read how often something repeats at most: as often as there are characters, if it is open."""
+    if repeat[0] == "?":
+        return 1
+    numbers = [int(number) for number in re.findall(r"\d+", repeat)]
+    is_open = repeat[0] in "*+" or ",}" in repeat
+    return max(*numbers, MAX_SEARCHED_CHARACTERS, 0) if is_open else max(numbers)
 
 
 class JudgeFile(Section):
@@ -122,24 +166,28 @@ class JudgeFile(Section):
 
     @model_validator(mode="after")
     def _check_answer(self) -> Self:
+        for key in UNUSED_KEYS[self.form]:
+            if getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"is of form {self.form}, which has no {key}: leave it out")
         if self.form == "scalar":
-            if self.answer is not None or self.scale is not None or self.choices:
-                raise ValueError("is of form scalar: expected no answer, scale and choices")
             return self
         if self.answer is None:
             raise ValueError(f"is of form {self.form}: expected answer, the pattern of its answers")
         try:
             groups = compile_answer(self.answer).groupindex.keys()
         except ValueError as error:
-            raise ValueError(f"answer {self.answer!r} {error}") from None
-        if self.form == "rating" and (not groups or self.choices):
-            raise ValueError("expected an answer with a named group a number, and no choices")
+            raise ValueError(f"answer '{one_line(self.answer)}' {error}") from None
+        if self.form == "rating" and not groups:
+            raise ValueError(
+                f"answer '{one_line(self.answer)}' has no named group: expected one around each "
+                r"number, such as (?P<score>\d+)"
+            )
         if self.form == "choice":
             is_word = groups == {CHOICE_GROUP} and {"first", "second"} <= self.choices.keys()
-            if (not is_word and (groups != SIDE_GROUPS or self.choices)) or self.scale:
+            if not is_word and (groups != SIDE_GROUPS or self.choices):
                 raise ValueError(
                     "expected an answer with the group choice, and choices with first and second; "
-                    "or with the groups first and second, and no choices; and no scale"
+                    "or with the groups first and second, and no choices"
                 )
         return self
 
@@ -147,6 +195,16 @@ class JudgeFile(Section):
     def text(self) -> str:
         """All that a judge is told."""
         return self.message if self.system is None else f"{self.system}\n\n{self.message}"
+
+    @property
+    def wanted_form(self) -> str:
+        """The form of an answer, in one line of a message."""
+        return f"an answer that fits {one_line(self.answer)}"
+
+    @property
+    def shows_raw_words(self) -> bool:
+        """Whether people's words stand in the message as they are, not quoted as data."""
+        return "prompt" in PLACEHOLDER.findall(self.message)
 
     def split_message(self) -> list[tuple[str, bool]]:
         """Split the message into texts and names of placeholders, which are marked."""
@@ -170,10 +228,12 @@ def read_judge_file(path: Path) -> JudgeFile:
 
 
 def load_judge_file(file: Any) -> Any:
-    """Replace the name of a file by its content."""
+    """Replace the name of a file by its content; the config's error names the file."""
     if not isinstance(file, str | Path):
         return file
+    path = Path(file)
     try:
-        return read_judge_file(Path(file))
+        return read_judge_file(path)
     except ConfigError as error:
-        raise ValueError(str(error)) from None
+        message = str(error).removeprefix(f"{path}: ").removeprefix(f"{str(path)!r} ")
+        raise ValueError(message) from None

@@ -50,7 +50,7 @@ Scale = tuple[ScaleEnd, ScaleEnd]
 def check_ends(scale: Scale) -> Scale:
     lowest, highest = scale
     if lowest >= highest:
-        raise ValueError(f"scale is [{lowest:g}, {highest:g}]: expected the lowest first")
+        raise ValueError("expected the lowest first")
     return scale
 
 
@@ -129,6 +129,8 @@ def read_rubric(path: Path) -> Rubric:
 def read_instructions(path: Path) -> str:
     try:
         text = read_regular(path, max_bytes=4 * MAX_PROMPT_CHARACTERS).decode()
+    except FileNotFoundError:
+        raise ConfigError(f"{str(path)!r} does not exist: expected a text file") from None
     except (OSError, UnicodeDecodeError):
         text = ""
     if not text.strip() or len(text) > MAX_PROMPT_CHARACTERS:

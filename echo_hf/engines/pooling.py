@@ -50,7 +50,7 @@ class PoolingOptions(ServerOptions):
     Attributes:
         reserved_keys: Keys of a request that the engine sets itself.
         route: `classify` or `pooling`, which take messages as a chat does; or `score`, which
-            takes the last image as a document and all before it as the query.
+            takes the image at the end as a document and all before it as the query.
         activation: Whether the server applies a sigmoid or softmax; without it numbers near both
             ends keep their order.
         head: `single`, the head's one output; `difference`, of two the second less the first, which
@@ -101,16 +101,15 @@ class PoolingEngine(ServerEngine):
 
     def _build_pair(self, messages: Sequence[Message]) -> JsonObject:
         (*others, last) = messages
-        places = [at for at, part in enumerate(last.parts) if isinstance(part, ImageRef)]
-        if others or not places or places[-1] == 0:
+        (*query, document) = last.parts
+        if others or not query or not isinstance(document, ImageRef):
             raise EngineError(
                 "route 'score' takes a query and an image after it, in one message: give the judge "
                 "a judge_file without system, such as {task}{inputs}{output}"
             )
-        query, document = last.parts[: places[-1]], last.parts[places[-1] :]
         return {
             "text_1": {"content": self._render(query)},
-            "text_2": {"content": self._render(document)},
+            "text_2": {"content": self._render([document])},
         }
 
     def _render(self, parts: Sequence[Text | ImageRef]) -> list[Any]:

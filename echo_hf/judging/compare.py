@@ -129,7 +129,7 @@ class Compare(JudgingStage):
         if request.answer is not None:
             return super().wanted_form(request)
         if (file := self.judge.judge_file) is not None:
-            return f"an answer that fits {file.answer!r}"
+            return file.wanted_form
         return "[[first]], [[second]] or [[tie]] at the end"
 
     def _read_verdict(self, answer: BaseModel) -> tuple[str | Unrated, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -56,6 +57,7 @@ from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 
+logger = logging.getLogger(__name__)
 APPLICABILITY = "applicability"
 SUGGESTED_SHARE = 0.2  # the share in a plan where no judge has one in the config
 # Measured on 179 samples and eight systems, which three judges rated: the standard deviation of a
@@ -136,6 +138,12 @@ def choose_judges(
         )
     for judge in fit:
         check_form(judge)
+        if judge.judge_file is not None and judge.judge_file.shows_raw_words:
+            logger.warning(
+                "judge %r: {prompt} of its judge_file shows people's words as they are, so that "
+                "they may speak to it: {task} quotes them",
+                judge.name,
+            )
     return fit
 
 

@@ -577,7 +577,7 @@ class Rate(JudgingStage):
         if self.is_scalar:
             return "a number without words"
         if (file := self.judge.judge_file) is not None:
-            return f"an answer that fits {file.answer!r}"
+            return file.wanted_form
         lowest, highest = self.scale
         number = "a number" if self.judge.decimals else "a whole number"
         scale = f"{number} from {lowest:g} to {highest:g}"

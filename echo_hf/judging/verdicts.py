@@ -9,7 +9,12 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from echo_hf.config.judge_files import CHOICE_GROUP, JudgeFile, compile_answer
+from echo_hf.config.judge_files import (
+    CHOICE_GROUP,
+    MAX_SEARCHED_CHARACTERS,
+    JudgeFile,
+    compile_answer,
+)
 from echo_hf.config.rubrics import PUBLISHED_SCALE, Scale
 from echo_hf.pipeline.answer_text import RepeatedKeyError, find_last_value, remove_thoughts
 from echo_hf.scores.rating_table import Unrated
@@ -55,7 +60,6 @@ AFTER_EXAMPLE = re.compile(
 # Without ASCII, letters that only look alike would match.
 CHOICE = re.compile(r"\[\[\s*(first|second|tie)\s*\]\]", re.ASCII | re.IGNORECASE)
 YES_OR_NO = re.compile(r"\[\[\s*(yes|no)\s*\]\]", re.ASCII | re.IGNORECASE)
-MAX_SEARCHED_CHARACTERS = 8_000  # the last of an answer, in which a file's pattern is searched
 
 
 class ParsedNumber(NamedTuple):
@@ -114,7 +118,7 @@ def read_scalar(text: str) -> float | Unrated:
         return Unrated.NO_RATING
     if not isinstance(value, float):
         return Unrated.NO_RATING
-    return value if math.isfinite(value) else Unrated.NOT_FINITE
+    return value if math.isfinite(value) else Unrated.NO_FINITE_NUMBER
 
 
 def read_file_rating(text: str, file: JudgeFile) -> float | Unrated:

@@ -49,12 +49,12 @@ class Unrated(Reason):
     NO_CHOICE = "no_choice", "the answer names none of the two, and no tie, in the form asked for"
     AMBIGUOUS = "ambiguous", "the answer holds ratings that differ, and which one counts is open"
     TWO_CHOICES = "two_choices", "the answer makes more than one choice in the form asked for"
-    NOT_FINITE = "not_finite", "the judge gave a number without an end, or none that can be ranked"
+    NO_FINITE_NUMBER = "no_finite_number", "a number without an end, or none that can be ranked"
     NOT_NEEDED = "not_needed", "not asked on purpose: a part of the samples tells enough"
 
 
 Fact.UNUSABLE.mark(Unrated.NO_RATING, Unrated.BEYOND_SCALE, Unrated.AMBIGUOUS)
-Fact.UNUSABLE.mark(Unrated.NO_CHOICE, Unrated.TWO_CHOICES, Unrated.NOT_FINITE)
+Fact.UNUSABLE.mark(Unrated.NO_CHOICE, Unrated.TWO_CHOICES, Unrated.NO_FINITE_NUMBER)
 
 
 # How often a sample is drawn, and sums of halves over samples: exact below 2**23 samples.

@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from echo_hf.config.evaluation import JudgeConfig
-from echo_hf.config.judge_files import compile_answer, read_judge_file
+from echo_hf.config.judge_files import MAX_SEARCHED_CHARACTERS, compile_answer, read_judge_file
 from echo_hf.errors import ConfigError
-from echo_hf.judging.verdicts import MAX_SEARCHED_CHARACTERS
 from echo_hf.systems.benchmark import load_evaluation
 
 RATING = {"form": "rating", "answer": r"score:\s*(?P<score>\d+)", "scale": [0, 25]}
+CHOICE = {"form": "choice", "scale": None, "answer": "(?P<first>1)(?P<second>2)"}
 MESSAGE = "{inputs}{output}\nHow well was this done? {prompt}"
 ENGINE = {"kind": "openai", "model": "m"}
 SCALAR_ENGINE = {"kind": "pooling", "model": "m"}
@@ -52,7 +52,7 @@ def test_message_is_split_at_its_placeholders_alone(tmp_path: Path) -> None:
         ("{prompt}{output}{inputs}{inputs}", {}, "{inputs} once or not at all"),
         ("{prompt}{first}{second}", {}, "unknown placeholder 'first'"),
         (MESSAGE, {"answer": None}, "expected answer"),
-        (MESSAGE, {"answer": r"\d+"}, "a named group a number"),
+        (MESSAGE, {"answer": r"\d+"}, r"answer '\d+' has no named group"),
         (MESSAGE, {"answer": "(?P<a>"}, "no regular expression"),
         (MESSAGE, {"answer": "(?P<a>.*?)x"}, "no lazy repeats"),
         (MESSAGE, {"answer": "(?P<a>x)(?=y)"}, "no groups but"),
@@ -60,9 +60,13 @@ def test_message_is_split_at_its_placeholders_alone(tmp_path: Path) -> None:
         (MESSAGE, {"answer": r"(?P<a>x)\1"}, "refers to a group"),
         (MESSAGE, {"answer": "(?P<a>x)" + "|y" * 9}, "10 alternatives"),
         (MESSAGE, {"answer": "(?P<a>x)" * 80}, "640 characters"),
-        (MESSAGE, {"scale": [25, 0]}, "expected the lowest first"),
-        (MESSAGE, {"form": "scalar"}, "expected no answer, scale and choices"),
-        ("{prompt}{first}{second}", {"form": "choice"}, "with the group choice"),
+        (MESSAGE, {"scale": [25, 0]}, "judge.md: scale is [25, 0]: expected the lowest first"),
+        (MESSAGE, {"form": "scalar"}, "is of form scalar, which has no answer: leave it out"),
+        (MESSAGE, {"choices": {"tie": "equal"}}, "is of form rating, which has no choices"),
+        ("{prompt}{first}{second}", {"form": "choice"}, "form choice, which has no scale"),
+        ("{prompt}{first}{second}", {**CHOICE, "answer": "(?P<a>x)"}, "with the group choice"),
+        ("{prompt}{first}{second}", {**CHOICE, "decimals": True}, "which has no decimals"),
+        ("{prompt}{first}{second}", {**CHOICE, "combine": "min"}, "which has no combine"),
         (MESSAGE, {"message": "x"}, "message: expected below the front matter"),
     ],
 )
@@ -75,19 +79,38 @@ def test_refused_files_name_what_to_mend(
 @pytest.mark.parametrize(
     "pattern",
     [
-        r"(?P<a>(?:x+x+)+)y",
         r"(?P<a>(?:x|xx)*)y",
-        r"(?P<a>(?:x*)*)y",
+        r"(?P<a>(?:x*y|x){20})z",
+        r"(?P<a>(?:\d+,\s*){3}\d+)" + r"x*y?" * 12,
         r"(?P<a>[^y]*[^y]*[^y]*)y",
         r"(?P<a>x{1,500}x{1,500}x{1,500})y",
-        r"(?P<a>(?:(?:x?){50}){50})y",
+        r"(?P<a>(?:(?:x?){50}){40})y",
     ],
 )
 def test_no_accepted_pattern_searches_for_long(pattern: str) -> None:
-    """Each of them would take years on this text with repeats that give back."""
+    """Some of them would take years on this text with repeats that give back."""
     start = time.monotonic()
     assert compile_answer(pattern).search("x" * MAX_SEARCHED_CHARACTERS) is None
     assert time.monotonic() - start < 20
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(?P<a>(?:(?:x?){500}){500}y)",
+        r"(?P<a>(?:(?:(?:x?){200}){200}){200}y)",
+        r"(?P<a>(?:x+x+)+)y",
+        r"(?P<a>(?:x*)*)y",
+        r"(?P<a>(?:x*y|x)*)z",  # cubic, although no repeat gives back
+        r"(?P<a>(?:(?:x?){1,}){500})y",
+        r"(?P<a>(?:x?){300000})y",
+    ],
+)
+def test_repeats_of_repeats_are_refused_at_once(pattern: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(ValueError, match="repeats too often"):
+        compile_answer(pattern)
+    assert time.monotonic() - start < 5
 
 
 @pytest.mark.parametrize(
@@ -128,7 +151,8 @@ def test_config_holds_the_file_and_finds_it_beside_itself(tmp_path: Path) -> Non
         ({"mode": "structured"}, "a judge_file and mode: structured"),
         ({"rubrics": ["overall", "reference"]}, "expected [overall]"),
         ({"judge_file": None, "form": "scalar", "decimals": True}, "form 'scalar' and decimals"),
-        ({"judge_file": "no.md"}, "'no.md' cannot be used"),
+        ({"judge_file": "no.md"}, "does not exist: expected a text file"),
+        ({"engine": {**SCALAR_ENGINE, "route": "score"}}, "words and then one image"),
     ],
 )
 def test_what_contradicts_a_file_is_refused(
@@ -150,3 +174,45 @@ def test_what_contradicts_a_file_is_refused(
 def test_form_says_what_a_judge_can_do(fields: dict[str, Any], work: list[str]) -> None:
     judge = JudgeConfig.model_validate({"name": "mira", "engine": SCALAR_ENGINE, **fields})
     assert [name for name in ("rate", "compare", "answer") if judge.can_do(name)] == work
+
+
+def test_error_in_a_file_names_it_once_and_shows_its_pattern_as_it_is(tmp_path: Path) -> None:
+    path = write(tmp_path, MESSAGE, answer=r"(?P<a>\d+")
+    known = {"name": "mira", "engine": ENGINE}
+    config = {"name": "lumen", "benchmark": "org/lumen@1"}
+    for name, words in (
+        ("judge.md", r"answer '(?P<a>\d+' is no regular expression: missing ), "),
+        ("no.md", "does not exist: expected a text file"),
+    ):
+        judges = [{**known, "judge_file": name}]
+        (tmp_path / "config.yaml").write_text(yaml.safe_dump({**config, "judges": judges}))
+        with pytest.raises(ConfigError) as caught:
+            load_evaluation(tmp_path / "config.yaml")
+        assert str(caught.value).count(str(path.with_name(name))) == 1
+        assert f"judges.0.judge_file is {str(path.with_name(name))!r}: {words}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("message", "system", "is_fit"),
+    [
+        ("{task}{inputs}{output}", None, True),
+        ("{inputs}{prompt}\n{output}\n", None, True),
+        ("{inputs}{output}\n{prompt}", None, False),
+        ("{task}{output}{inputs}", None, False),
+        ("{task}{inputs}{output}", "Be fair.", False),
+    ],
+)
+def test_route_score_takes_words_and_then_the_output(
+    tmp_path: Path, message: str, system: str | None, is_fit: bool
+) -> None:
+    fields = {"form": "scalar", "answer": None, "scale": None, "system": system}
+    file = str(write(tmp_path, message, **fields))
+    judge = {"name": "reward", "judge_file": file, "engine": {**SCALAR_ENGINE, "route": "score"}}
+    if is_fit:
+        assert JudgeConfig.model_validate(judge).answer_form == "scalar"
+    else:
+        with pytest.raises(ValueError, match="expected a judge_file without system that ends with"):
+            JudgeConfig.model_validate(judge)
+    no_file = {"name": "reward", "form": "scalar", "engine": judge["engine"]}
+    with pytest.raises(ValueError, match="expected a judge_file without system"):
+        JudgeConfig.model_validate(no_file)

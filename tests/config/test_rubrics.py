@@ -137,4 +137,5 @@ def test_only_a_file_of_text_is_read(tmp_path: Path, content: bytes | None) -> N
     if content is not None:
         (tmp_path / "fingers.md").write_bytes(content)
     message = refused(config_of(tmp_path, rubrics=["fingers.md"]))
-    assert "fingers.md' cannot be used: expected a text file of 1 to 100,000 characters" in message
+    reason = "does not exist" if content is None else "cannot be used"
+    assert f"fingers.md' {reason}: expected a text file" in message

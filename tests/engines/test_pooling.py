@@ -65,19 +65,24 @@ def test_route_score_takes_the_last_image_as_the_document(
 ) -> None:
     server.behave = lambda _: respond(ROWS["score"])
     first, last = image(tmp_path, 9), image(tmp_path, 8)
-    done = give(server, ask("rate", first, last, "now"), route="score", activation=True)
+    done = give(server, ask("rate", first, last), route="score", activation=True)
     assert done.text == "-8.160929679870605"
     (asked,) = server.asked
     kinds = [[part["type"] for part in asked.body[key]["content"]] for key in ("text_1", "text_2")]
-    assert kinds == [["text", "image_url"], ["image_url", "text"]]
+    assert kinds == [["text", "image_url"], ["image_url"]]
     assert asked.body["use_activation"] is True
 
 
-def test_route_score_refuses_a_system_message(server: LoopbackServer, tmp_path: Path) -> None:
-    told = Message("system", (Text("Be fair."),))
-    user = Message("user", (Text("x"), image(tmp_path, 1)))
-    with pytest.raises(EngineError, match="judge_file without system"):
-        give(server, Request("rate", (told, user), None, 1), route="score")
+def test_route_score_refuses_what_is_no_query_and_image(
+    server: LoopbackServer, tmp_path: Path
+) -> None:
+    """A system message, words after the image, and an image without words before it."""
+    picture, words = image(tmp_path, 1), Text("x")
+    system, user = Message("system", (words,)), Message("user", (words, picture))
+    after, alone = (Message("user", parts) for parts in ((words, picture, words), (picture,)))
+    for messages in ((system, user), (after,), (alone,)):
+        with pytest.raises(EngineError, match="judge_file without system"):
+            give(server, Request("rate", messages, None, 1), route="score")
     assert server.asked == []
 
 

@@ -38,6 +38,7 @@ RATING = {
     "sample_digest": Value("string"),
     "outcome": Value("string"),
     "split": Value("string"),
+    "provenance": Value("string"),  # which alone tells that a judge's numbers have no scale
 }
 PAIR = {"predictions": Image(decode=False), "references": List(Image(decode=False))}
 PROMISED = """
@@ -147,3 +148,14 @@ def test_the_documented_numbers_are_true(load_measure: Callable[..., Any]) -> No
     ]
     found = load_measure("win_rate").compute(predictions=given)
     assert found["win_rate"] == ast.literal_eval(shown[1])
+
+
+def test_numbers_without_a_scale_are_ranked(load_measure: Callable[..., Any]) -> None:
+    """Closer than two ratings may be without a tie, they still decide."""
+    row = {"sample_id": "s", "judge": "j"}
+    rows = [{**row, "system": name, "rating": n * 1e-12} for n, name in enumerate("ab")]
+    made = json.dumps({"judge": {"form": "scalar"}})
+    win_rate = load_measure("win_rate")
+    assert win_rate.compute(predictions=rows)["win_rate"] == {"a": 0.5, "b": 0.5}
+    of_scalars = [{**rating, "provenance": made} for rating in rows]
+    assert win_rate.compute(predictions=of_scalars)["win_rate"] == {"a": 0.0, "b": 1.0}

@@ -83,9 +83,9 @@ def rate(folder: Path, **options: Any) -> Any:
     [
         ("-0.25", -0.25),
         ("3", 3.0),
-        ("NaN", Unrated.NOT_FINITE),
-        ("Infinity", Unrated.NOT_FINITE),
-        ("1e999", Unrated.NOT_FINITE),
+        ("NaN", Unrated.NO_FINITE_NUMBER),
+        ("Infinity", Unrated.NO_FINITE_NUMBER),
+        ("1e999", Unrated.NO_FINITE_NUMBER),
         ("true", Unrated.NO_RATING),
         ("[1]", Unrated.NO_RATING),
         ("about 3", Unrated.NO_RATING),
@@ -178,7 +178,9 @@ def test_numbers_that_are_none_have_a_reason_and_are_asked_again(folder: Path) -
     config_of(folder, [judge_of(**SCALAR)])
     engine = ScalarEngine(lambda _: "NaN").use()
     rate(folder, keep_going=True)
-    assert {(row["rating"], row["outcome"]) for row in rows_of(folder)} == {(None, "not_finite")}
+    assert {(row["rating"], row["outcome"]) for row in rows_of(folder)} == {
+        (None, "no_finite_number")
+    }
     before = len(engine.asked)
     engine.says = lambda _: "0.5"
     rate(folder, again=True)
@@ -217,6 +219,33 @@ def test_words_of_a_task_are_never_taken_for_placeholders(folder: Path) -> None:
     rate(folder)
     for request in engine.asked:
         assert texts_of(request)[-1].count("<task>") == 1
+
+
+def test_trial_shows_the_pattern_as_it_is_written(folder: Path) -> None:
+    (folder / "judge.md").write_text(RATING_FILE)
+    config_of(folder, [judge_of(judge_file="judge.md")])
+    ScriptedJudge(lambda _: "fine").use()
+    (trial,) = rate(folder, tries=1).trials
+    pattern = yaml.safe_load(RATING_FILE.split("---")[1])["answer"]
+    assert trial.wanted == f"an answer that fits {pattern}"
+
+
+def test_words_of_people_that_are_not_quoted_are_told_of(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ScriptedJudge(lambda _: '"score": [1, 1]').use()
+    for placeholder, is_raw in (("{task}", False), ("{prompt}", True)):
+        (folder / "judge.md").write_text(RATING_FILE.replace("{prompt}", placeholder))
+        config_of(folder, [judge_of(judge_file="judge.md")])
+        rate(folder, dry_run=True)
+        assert ("shows people's words as they are" in caplog.text) is is_raw
+
+
+def test_shipped_judges_quote_the_words_of_people() -> None:
+    """A judge is told what a post says between delimiters that it cannot imitate."""
+    files = [file for path in shipped_judges() if (file := read_judge(path).judge_file)]
+    assert files
+    assert not any(file.shows_raw_words for file in files)
 
 
 def test_judge_that_chooses_compares_and_rates_nothing(folder: Path) -> None:
