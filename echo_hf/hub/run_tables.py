@@ -114,9 +114,9 @@ class Uncertified(Reason):
     OTHER_MODEL = "other_model", "its certificate is of another model"
     OTHER_PROVIDER = "other_provider", "its certificate is of the model at another provider"
     OTHER_PROMPT = "other_prompt", "its certificate is of other instructions"
-    OTHER_SETTINGS = (
-        "other_settings",
-        "its certificate is of other settings, such as those of sampling or of image sizes",
+    OTHER_OPTIONS = (
+        "other_options",
+        "its certificate is of other options, such as those of sampling or of image sizes",
     )
 
 

@@ -181,7 +181,7 @@ def _find_difference(identity: JudgeIdentity, known: JudgeIdentity) -> Uncertifi
     if identity.provider != known.provider:
         return Uncertified.OTHER_PROVIDER
     is_same = identity.prompt_digest == known.prompt_digest
-    return Uncertified.OTHER_SETTINGS if is_same else Uncertified.OTHER_PROMPT
+    return Uncertified.OTHER_OPTIONS if is_same else Uncertified.OTHER_PROMPT
 
 
 def collect_facts(

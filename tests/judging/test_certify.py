@@ -256,7 +256,7 @@ def test_a_board_names_a_judge_without_a_certificate(folder: Path, ranked_releas
         ({"model": "two"}, Uncertified.OTHER_MODEL),
         ({"server": "elsewhere.example"}, Uncertified.OTHER_PROVIDER),
         ({"decimals": True}, Uncertified.OTHER_PROMPT),
-        ({"temperature": 0.7}, Uncertified.OTHER_SETTINGS),
+        ({"temperature": 0.7}, Uncertified.OTHER_OPTIONS),
     ],
 )
 def test_a_board_by_another_judge_than_the_certified_is_flagged(
