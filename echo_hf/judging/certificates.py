@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -151,25 +151,25 @@ def select_overall(ratings: pa.Table | None) -> pa.Table | None:
     return rated if rated is not None and rated.num_rows else None
 
 
-def find_uncertified(
+def collect_facts(
     certificates: Mapping[str, JudgeCertificate],
     rows: pa.Table | None,
     judges: Collection[str],
     way: Way,
-) -> dict[str, Uncertified]:
-    """Find the judges whose ratings or choices no certificate is of, and why."""
-    reasons = {}
+) -> dict[str, CertificateFacts]:
+    """Collect what judges are worth by their ratings or choices, or why no certificate holds."""
+    facts = dict[str, CertificateFacts]()
     for judge in sorted(judges):
         certificate = certificates.get(judge)
-        known = certificate.identities.get(way) if certificate else None
-        if known is None or rows is None:
-            reasons[judge] = Uncertified.NO_CERTIFICATE
+        if certificate is None or rows is None or way not in certificate.identities:
+            facts[judge] = CertificateFacts(reason=Uncertified.NO_CERTIFICATE)
             continue
-        own = rows.filter(pc.equal(rows["judge"], judge))
-        differences = (_find_difference(identity, known) for identity in read_identities(own))
-        if found := sorted(filter(None, differences), key=list(Uncertified).index):
-            reasons[judge] = found[0]
-    return reasons
+        answers = rows.filter(pc.equal(rows["judge"], judge))
+        known = certificate.identities[way]
+        reasons = {_find_difference(identity, known) for identity in read_identities(answers)}
+        reason = next((reason for reason in Uncertified if reason in reasons), None)
+        facts[judge] = CertificateFacts(reason=reason) if reason else certificate.build_facts(way)
+    return facts
 
 
 def _find_difference(identity: JudgeIdentity, known: JudgeIdentity) -> Uncertified | None:
@@ -182,19 +182,3 @@ def _find_difference(identity: JudgeIdentity, known: JudgeIdentity) -> Uncertifi
         return Uncertified.OTHER_PROVIDER
     is_same = identity.prompt_digest == known.prompt_digest
     return Uncertified.OTHER_OPTIONS if is_same else Uncertified.OTHER_PROMPT
-
-
-def collect_facts(
-    judges: Iterable[str],
-    certificates: Mapping[str, JudgeCertificate],
-    uncertified: Mapping[str, Uncertified],
-    way: Way,
-) -> dict[str, CertificateFacts]:
-    """Collect what is known of judges' worth, by ratings or by choices."""
-    facts = dict[str, CertificateFacts]()
-    for judge in sorted(judges):
-        if judge in uncertified:
-            facts[judge] = CertificateFacts(reason=uncertified[judge])
-        elif judge in certificates and way in certificates[judge].accuracy:
-            facts[judge] = certificates[judge].build_facts(way)
-    return facts

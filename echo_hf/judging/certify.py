@@ -37,6 +37,7 @@ from echo_hf.judging.certificates import (
     read_identities,
     select_overall,
 )
+from echo_hf.judging.compare import PAIRWISE
 from echo_hf.judging.imports import PEOPLE_JUDGE, import_judgements
 from echo_hf.judging.rate import compute_random_key
 from echo_hf.judging.session import JudgeRows, JudgingResult, lock_judging
@@ -54,7 +55,6 @@ from echo_hf.systems.run_tables import read_human_file, read_models, read_table
 from echo_hf.tables import COMPARISONS, DRAW, HUMAN, OUTPUTS, Outcome, Row, fill_draws
 
 REPEATED_OUTPUTS = 20  # rated twice, to see how far a judge agrees with itself
-AGAIN = f"{OVERALL}, again"
 SET_SEED = 0
 FILE_SUFFIXES = (".csv", ".jsonl", ".json", ".parquet", ".tsv", ".yaml", ".yml")
 BOOTSTRAP_DRAWS = 1000
@@ -166,21 +166,17 @@ class _Aside:
                 f"{str(place)!r} {problem}: expected a release with people's ranks, as a folder or "
                 "ORGANISATION/NAME@TAG, a run in which people ranked, or a file of ranks"
             )
-        if format is not None:
-            return self._open_import(path, format, folder)
-        if path.is_file() and path.suffix not in (".csv", ".jsonl", ".yaml", ".yml"):
-            return self._open_import(path, "jsonl", folder)
-        if path.is_file() and path.suffix in (".csv", ".jsonl"):
-            rows, reference = self._take_outputs(self.run, folder), self.run.benchmark.reference
-            return self._set_up(folder, reference, rows, read_human_file(path), path.name)
-        if path.exists() and (is_run(path) or path.is_file()):
+        is_ranks = path.is_file() and path.suffix in (".csv", ".jsonl")
+        is_config = path.is_file() and path.suffix in (".yaml", ".yml")
+        if format is not None or (path.is_file() and not (is_ranks or is_config)):
+            return self._open_import(path, format or "jsonl", folder)
+        if is_ranks:
+            return self._set_up_run(self.run, folder, read_human_file(path), path.name)
+        if is_config or (path.exists() and is_run(path)):
             origin = EvaluationRun.from_config(path)
-            tables = origin.read_tables()
-            outputs = self._take_outputs(origin, folder)
-            about = origin.benchmark.reference, outputs, tables.human, origin.config.name
-            return self._set_up(folder, *about)
-        benchmark, outputs = Benchmark(str(place), cache=self.run.place.cache), []
-        human = benchmark.table(HUMAN.name)
+            return self._set_up_run(origin, folder, origin.read_tables().human, origin.config.name)
+        benchmark = Benchmark(str(place), cache=self.run.place.cache)
+        outputs, human = list[Row](), benchmark.table(HUMAN.name)
         if human is not None and benchmark.table(OUTPUTS.name) is not None:
             dataset, ids = benchmark.load(OUTPUTS.name), {*human["sample_id"].to_pylist()}
             numbers = choose_first_outputs(dataset, ids, str(place))
@@ -196,18 +192,28 @@ class _Aside:
         human, outputs = read_table(root, HUMAN), read_table(root, OUTPUTS)
         if human is None and (votes := read_table(root, COMPARISONS)) is not None:
             human = _count_votes_as_ranks(votes)
-        rows = [] if outputs is None else outputs.to_pylist()
         for table in (HUMAN, COMPARISONS):
             (root / f"{table.name}.parquet").unlink(missing_ok=True)
-        rows = rows or self._take_outputs(self.run, folder)
-        return self._set_up(folder, reference, rows, human, path.name, left_out)
+        if outputs is None or not outputs.num_rows:
+            return self._set_up_run(self.run, folder, human, path.name, left_out)
+        return self._set_up(folder, reference, outputs.to_pylist(), human, path.name, left_out)
 
-    def _take_outputs(self, origin: EvaluationRun, folder: RunFolder) -> list[Row]:
+    def _set_up_run(
+        self,
+        origin: EvaluationRun,
+        folder: RunFolder,
+        human: pa.Table | None,
+        name: str,
+        not_read: Mapping[Reason, int] | None = None,
+    ) -> OpenSet:
+        """Set up the outputs of a run, of which those that people ranked are copied."""
         outputs = origin.read_tables().outputs
         rows = [] if outputs is None else outputs.to_pylist()
-        for digest in filter(None, (row["image"] for row in rows)):
+        reference = origin.benchmark.reference
+        opened = self._set_up(folder, reference, rows, human, name, not_read)
+        for digest in opened.run.read_outputs()["image"].to_pylist():
             folder.images.take(origin.folder.images, digest)
-        return rows
+        return opened
 
     def _set_up(
         self,
@@ -327,20 +333,19 @@ def _ask(opened: OpenSet, aside: Path, limits: judging.JudgingOptions) -> Iterat
     raters = [judge.name for judge in judges if judge.can_do("rate")]
     choosers = [judge.name for judge in judges if judge.can_do("compare")]
     asks = (
-        (raters, partial(judging.judge, run, rubrics=[OVERALL])),
-        (raters, partial(judging.judge, few, rubrics=[OVERALL])),
-        (choosers, partial(judging.judge_pairs, run)),
+        (raters, OVERALL, partial(judging.judge, run, rubrics=[OVERALL])),
+        (raters, f"{OVERALL}, again", partial(judging.judge, few, rubrics=[OVERALL])),
+        (choosers, PAIRWISE, partial(judging.judge_pairs, run)),
     )
-    for names, ask in asks:
+    for names, about, ask in asks:
         options: Any = {**limits, "budget_usd": budget, "judges": names}
         result = ask(**options) if names else JudgingResult(None)
-        if ask is asks[1][1]:
-            result = replace(
-                result,
-                plans=tuple(replace(plan, about=AGAIN) for plan in result.plans),
-                answered=tuple(replace(rows, about=AGAIN) for rows in result.answered),
-            )
-        yield replace(result, ways=())
+        yield replace(
+            result,
+            plans=tuple(replace(plan, about=about) for plan in result.plans),
+            answered=tuple(replace(answers, about=about) for answers in result.answered),
+            ways=(),
+        )
         if budget is not None:
             budget = max(0.0, budget - (result.cost_usd or 0.0))
         if result.spent:

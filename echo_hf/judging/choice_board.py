@@ -106,8 +106,8 @@ def make_choice_rows(
             if by_judges:
                 own["tier"] = tiers.get(system)
                 own |= {
-                    name: [list(pair) for pair in every if system in pair]
-                    for name, every in pairs.items()
+                    name: [list(pair) for pair in listed if system in pair]
+                    for name, listed in pairs.items()
                 }
             low, high = figure.interval[system] or (None, None)
             yield ResultRow(

@@ -39,8 +39,8 @@ class PairProgress(RoundProgress):
 
     def update(self, rows: pa.Table, batch: int) -> None:
         self.done = min(self.done + batch, len(self.samples))
-        found = choice_decisions(self.select_rows(rows), alpha=self.level, family="pair")
-        decided = {tuple(sorted(pair)) for pair in found.decided}
+        decisions = choice_decisions(self.select_rows(rows), alpha=self.level, family="pair")
+        decided = {tuple(sorted(pair)) for pair in decisions.decided}
         self.undecided = np.array([pair not in decided for pair in self.stop_at])
         for pair, end in self.stop_at.items():
             if pair in decided:

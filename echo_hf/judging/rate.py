@@ -372,8 +372,8 @@ class JudgingStage(ModelStage):
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
         file, is_scalar = self.judge.judge_file, self.judge.answer_form == "scalar"
-        told = self.prompt.text if file is None else file.system
-        system = () if told is None else (Message("system", (Text(told),)),)
+        instructions = self.prompt.text if file is None else file.system
+        system = () if instructions is None else (Message("system", (Text(instructions),)),)
         max_tokens = 1 if is_scalar else self.judge.max_tokens  # a scalar is no token at all
         schema = self._get_answer_schema() if self.judge.mode == "structured" else None
         requests_by_row, keys = [], row_keys(table, self.inputs).to_pylist()

@@ -34,12 +34,7 @@ from echo_hf.hub.run_tables import (
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.anchors import Anchors, select_anchors
 from echo_hf.judging.audit import add_failed, find_drift, read_audits, read_failures
-from echo_hf.judging.certificates import (
-    collect_facts,
-    find_uncertified,
-    read_certificates,
-    select_overall,
-)
+from echo_hf.judging.certificates import collect_facts, read_certificates, select_overall
 from echo_hf.judging.choice_board import make_choice_rows, score_choices
 from echo_hf.judging.failure_rates import (
     find_misfits,
@@ -277,33 +272,20 @@ def score(
         splits.append(split)
     path = folder.root / RESULTS_FILE
     saved_checks, left_out = save_checks(checks), tables.left_out
-    own = read_certificates(folder.root)
-    judges: dict[Way, set[str]] = {
-        "pointwise": {
-            name for split in splits if split.win_rates for name in split.win_rates.rates.per_judge
-        },
-        "pairwise": {
-            str(name)
-            for split in splits
-            if split.choices and split.choices.is_board
-            for name in split.choices.strengths.definition["judges"]
-        },
-    }
-    judged: dict[Way, pa.Table | None] = {
-        "pointwise": select_overall(tables.ratings),
-        "pairwise": tables.comparisons,
-    }
-    uncertified = {
-        way: find_uncertified(own, judged[way], names, way)
-        for way, names in judges.items()
-        if names
+    certificates = read_certificates(folder.root)
+    rates = [split.win_rates.rates for split in splits if split.win_rates]
+    boards = [split.choices for split in splits if split.choices and split.choices.is_board]
+    raters = {judge for rate in rates for judge in rate.per_judge}
+    choosers = {str(judge) for board in boards for judge in board.strengths.definition["judges"]}
+    judged: dict[Way, tuple[pa.Table | None, set[str]]] = {
+        "pointwise": (select_overall(tables.ratings), raters),
+        "pairwise": (tables.comparisons, choosers),
     }
     worth = {
-        way: collect_facts(names, own, uncertified[way], way)
-        for way, names in judges.items()
-        if names
+        way: collect_facts(certificates, rows, judges, way)
+        for way, (rows, judges) in judged.items()
+        if judges
     }
-    certificates = {name: own[name] for name in sorted(own.keys() & set().union(*judges.values()))}
     run_scores = Scores(
         path, config.protocol, tuple(splits), left_out, failed, models, saved_checks, worth
     )
@@ -325,8 +307,14 @@ def score(
         trust=tuple(collect_trust_lines(trusted, drifts, compared, tested, worth, pictures)),
         judge_pictures=pictures,
         judge_drift=drifts,
-        certificates=certificates,
-        uncertified=uncertified,
+        certificates={
+            judge: certificates[judge]
+            for judge in sorted(certificates.keys() & (raters | choosers))
+        },
+        uncertified={
+            way: {judge: facts.reason for judge, facts in by_judge.items() if facts.reason}
+            for way, by_judge in worth.items()
+        },
         checks=saved_checks,
         results=tuple(run_scores.results),
         details={split.split: split.describe() for split in splits},

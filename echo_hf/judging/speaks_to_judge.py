@@ -245,11 +245,13 @@ def count_speech(
     counts = []
     for system, rows in sorted(by_system.items()):
         samples = [
-            name for name, phrase, said in rows if phrase or (said and sum(said) / len(said) >= 0.5)
+            name
+            for name, phrase, votes in rows
+            if phrase or (votes and sum(votes) / len(votes) >= 0.5)
         ]
         read = sum(phrase is not None for _, phrase, _ in rows)
-        asked = sum(bool(said) for *_, said in rows)
-        either = sum(phrase is not None or bool(said) for _, phrase, said in rows)
+        asked = sum(bool(votes) for *_, votes in rows)
+        either = sum(phrase is not None or bool(votes) for _, phrase, votes in rows)
         fields = {"outputs": len(rows), "read": read, "asked": asked, "checked": either}
         counts.append(SavedSpeech(system=system, samples=tuple(sorted(samples)), **fields))
     return tuple(counts) if any(count.checked for count in counts) else ()

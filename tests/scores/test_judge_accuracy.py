@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from scipy.stats import spearmanr
+from scipy.stats import kendalltau, spearmanr
 
 from echo_hf.scores import agreement
 from echo_hf.scores.judge_accuracy import JudgeAccuracy, PairAccuracy, judge_accuracy
@@ -144,6 +144,28 @@ def test_tau_is_that_of_agree(measured: tuple[list[Row], list[Row], JudgeAccurac
         assert ways["pointwise"].tau.value == agreed.with_consensus[judge].tau
     assert accuracy.people is not None
     assert accuracy.people.tau.value == agreed.people_with_others.value
+
+
+@pytest.mark.parametrize("judge", ["gpt4o", "gemini", "qwenvl"])
+def test_tau_with_a_single_person_is_that_of_scipy(judge: str, test_data: Path) -> None:
+    """Of samples on which both put two systems in an order; else tau-b is not defined."""
+    ratings, human = read_shared(test_data)
+    person = [row for row in human if row["rater"] == human[0]["rater"]]
+    own = [row for row in ratings if row["judge"] == judge and row["rating"] is not None]
+    accuracy = judge_accuracy(person, own, n_boot=0).judges[judge]["pointwise"]
+    scores = {(row["sample_id"], row["system"]): row["score"] for row in person}
+    by_sample: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in own:
+        if (row["sample_id"], row["system"]) in scores:
+            score = scores[row["sample_id"], row["system"]]
+            by_sample[row["sample_id"]].append((row["rating"], score))
+    taus = [
+        kendalltau(*zip(*pairs, strict=True)).statistic
+        for pairs in by_sample.values()
+        if all(len({*column}) > 1 for column in zip(*pairs, strict=True))
+    ]
+    assert accuracy.tau.samples == len(taus)
+    assert accuracy.tau.value == pytest.approx(fmean(taus), abs=1e-12)
 
 
 def rank(sample: str, *systems: str) -> list[Row]:
