@@ -93,7 +93,8 @@ def test_routes_give_the_heads_own_number(address: str, scorer: Path, tmp_path: 
     assert give(address, requests, route="pooling") == pytest.approx(plain, abs=1e-4)
     activated = give(address, requests, activation=True)
     assert activated == pytest.approx([1 / (1 + math.exp(-each)) for each in plain], abs=1e-4)
-    pairs = give(address, requests, route="score")
+    judged = [ask("rate", shown[0], "now", other) for other in shown]  # the image comes last
+    pairs = give(address, judged, route="score")
     assert len({round(number, 3) for number in pairs}) == 3
 
 
