@@ -93,6 +93,14 @@ class HubError(EchoError):
     """The Hub is unreachable, knows no such thing, or refuses a request."""
 
 
+class SubmissionError(EchoError):
+    """A submission to a board cannot be taken; `reason` says why, in a word."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class MissingExtraError(EchoError):
     """A part of the toolkit needs packages that are not installed."""
 

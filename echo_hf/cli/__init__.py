@@ -35,7 +35,7 @@ from echo_hf.cli.evaluate import (
     ruler,
     score,
 )
-from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish, schedule
+from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish, schedule, submit
 from echo_hf.cli.start import engines, init, plugins, quickstart, systems
 from echo_hf.cli.verb import Quiet, VerbGroup, Verbose, get_verb_name, verb
 
@@ -62,6 +62,7 @@ GROUPS: Mapping[str, tuple[Callable[..., Any], ...]] = {
         analyze,
         report,
         export,
+        submit,
     ),
     "Extend": (plugins,),
 }

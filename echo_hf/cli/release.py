@@ -187,6 +187,33 @@ def schedule(
     return vars(done)
 
 
+def submit(
+    release: Annotated[
+        str, typer.Argument(help="ORG/NAME@TAG; with --to or --dry-run also a folder.")
+    ],
+    images: Annotated[str, option("--images", "NAME=FOLDER or NAME=FILE.csv, by sample id.")],
+    model: str | None = choice(None, "Its model: a repository on the Hub, or a name."),
+    developer: str = choice("unknown", "Who made the model."),
+    code: str | None = choice(None, "Address of the code that made the outputs: https://..."),
+    to: Path | None = choice(None, "Only write the submission, into this folder."),
+    dry_run: bool = flag("--dry-run", "Only check and measure; nothing is written or sent."),
+) -> Payload:
+    """Propose outputs of your system for the board of a release.
+
+    They are checked, cleaned of metadata and measured here; what is sent is a pull request. Nothing
+    is judged before a maintainer accepts it.
+    """
+    from echo_hf.cli.submission_view import show_submission
+    from echo_hf.submissions.submit import submit as propose
+
+    with open_progress() as watch:
+        options: Payload = {"model": model, "developer": developer, "code": code}
+        done = propose(release, images, **options, to=to, dry_run=dry_run, watch=watch)
+    show_submission(watch.console, done)
+    payload = done.submission.model_dump(mode="json")
+    return {"path": done.path, "url": done.url, "submission": payload}
+
+
 def _plan_turn(config: Path, runs: Path | None) -> Payload:
     from echo_hf.cli.build import build, collect
     from echo_hf.cli.evaluate import checks, eval_

@@ -448,6 +448,7 @@ def compare_images(
     from echo_hf.config.runs import find_runs_folder
     from echo_hf.curate.splits import BENCHMARKS
     from echo_hf.systems.benchmark import ON_HUB, Benchmark, find_release_folder
+    from echo_hf.systems.files import parse_source
 
     place = str(find_release_folder(benchmark or find_runs_folder() / "quickstart" / "release"))
     is_here = Path(place).exists()
@@ -459,7 +460,7 @@ def compare_images(
     samples = {split: Benchmark(place).load(split) for split in BENCHMARKS}
     remarks, entries, written = list[str](), dict[str, str](), dict[Path, bytes]()
     for source in sources:
-        system = _parse_source(source)
+        system = parse_source(source)
         if system.name in entries:
             raise ConfigError(f"--images: two are called {system.name!r}: name each once")
         remarks.append(_describe_source(system, samples))
@@ -479,30 +480,6 @@ def compare_images(
         "systems": "".join(entries.values()).rstrip(),
     }
     return fields, written, remarks
-
-
-def _parse_source(source: str) -> SystemConfig:
-    from pydantic import ValidationError
-
-    from echo_hf.config.checks import first_error
-    from echo_hf.config.systems import SystemConfig
-
-    name, _, place = source.partition("=")
-    path = Path(place).absolute()
-    is_table = path.suffix == ".csv" and path.is_file()
-    if not place or not (is_table or path.is_dir()):
-        raise ConfigError(
-            f"--images is {source!r}: expected NAME=FOLDER, with images named by sample id, or "
-            "NAME=FILE.csv, with the columns id and path"
-        )
-    parameters = {"folder": str(path.parent if is_table else path), "layout": "flat"}
-    sections = {"name": name, "adapter": "files", "developer": "unknown", "status": "replay"}
-    if is_table:
-        parameters["table"] = path.name
-    try:
-        return SystemConfig.model_validate({**sections, "parameters": parameters})
-    except ValidationError as error:
-        raise ConfigError(first_error(error, f"--images {source!r}", SystemConfig)) from None
 
 
 def _format_system(name: str, parameters: Mapping[str, Any], folder: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -30,11 +30,12 @@ from huggingface_hub.errors import (
 from huggingface_hub.hf_api import RepoFile
 
 from echo_hf._infra.http_errors import is_transient
-from echo_hf._infra.parquet import read_parquet
+from echo_hf._infra.parquet import open_parquet, read_parquet
 from echo_hf._infra.regular_file import RefusedFileError
 from echo_hf.errors import HubError
 from echo_hf.hub.facts import POSTED_CONFIGS
 from echo_hf.hub.redistribution import iterate_post_urls
+from echo_hf.tables import Row
 
 TOKENS_PAGE = "https://huggingface.co/settings/tokens"
 SIGN_IN = "run `hf auth login`, or set HF_TOKEN"
@@ -206,6 +207,24 @@ class Remote:
             files = HfFileSystem(endpoint=self.api.endpoint, token=self.api.token)
             with files.open(f"datasets/{self.repo_id}@{commit}/{path}") as file:
                 return read_parquet(file, columns=list(names))
+
+    def read_file(self, commit: str, path: str) -> bytes:
+        """Read a small file, without keeping it."""
+        with hub_errors(f"read {path!r} of {self.repo_id!r}"):
+            files = HfFileSystem(endpoint=self.api.endpoint, token=self.api.token)
+            content: bytes = files.cat_file(f"datasets/{self.repo_id}@{commit}/{path}")
+            return content
+
+    def read_leaves(self, commit: str, path: str, leaves: Sequence[str]) -> Iterator[Row]:
+        """Yield rows of a Parquet file with these leaf columns alone, such as `image.path`."""
+        with hub_errors(f"read {path!r} of {self.repo_id!r}"):
+            files = HfFileSystem(endpoint=self.api.endpoint, token=self.api.token)
+            with (
+                files.open(f"datasets/{self.repo_id}@{commit}/{path}") as file,
+                open_parquet(file) as parquet,
+            ):
+                for batch in parquet.iterate_batches(leaves):
+                    yield from batch.to_pylist()
 
     def find_commit(self, revision: str) -> str:
         with hub_errors(f"find {revision!r} of {self.repo_id!r}"):

@@ -16,7 +16,7 @@ from echo_hf._infra.regular_file import open_regular, read_regular
 from echo_hf._infra.text import clean
 from echo_hf.config.checks import Name, ReadablePath, Section, StrictInt, first_error
 from echo_hf.config.systems import MAX_OUTPUTS, CappedDollars, SystemConfig
-from echo_hf.errors import GenerationError, ImageError
+from echo_hf.errors import ConfigError, GenerationError, ImageError
 from echo_hf.images.store import MAX_IMAGE_BYTES, check_image
 from echo_hf.systems.base import GenerationResult, JsonMapping, OutcomeStage, Task, failure_result
 from echo_hf.systems.registry import parse_options, register
@@ -325,6 +325,13 @@ class FilesSystem:
     def __exit__(self, *_: object) -> None:
         """Do nothing: no file stays open."""
 
+    def list_samples(self) -> set[str]:
+        """List the samples that files and lines of a flat folder are of."""
+        outputs = self._get_folder("")
+        return {path.stem for path in outputs.iterate_files() if path.name != MANIFEST} | {
+            sample for sample, _ in outputs.entries
+        }
+
     @cached_property
     def _digest(self) -> str:
         state, folder = xxh3_128(), self._options.folder
@@ -351,3 +358,23 @@ class FilesSystem:
             nested = self._options.layout == "generated"
             self._splits[split] = OutputFolder(folder, nested, self._options.table)
         return self._splits[split]
+
+
+def parse_source(source: str) -> SystemConfig:
+    """Parse NAME=FOLDER or NAME=FILE.csv into the system whose outputs lie there."""
+    name, _, place = source.partition("=")
+    path = Path(place).absolute()
+    is_table = path.suffix == ".csv" and path.is_file()
+    if not place or not (is_table or path.is_dir()):
+        raise ConfigError(
+            f"--images is {source!r}: expected NAME=FOLDER, with images named by sample id, or "
+            "NAME=FILE.csv, with the columns id and path"
+        )
+    parameters = {"folder": str(path.parent if is_table else path), "layout": "flat"}
+    sections = {"name": name, "adapter": "files", "developer": "unknown", "status": "replay"}
+    if is_table:
+        parameters["table"] = path.name
+    try:
+        return SystemConfig.model_validate({**sections, "parameters": parameters})
+    except ValidationError as error:
+        raise ConfigError(first_error(error, f"--images {source!r}", SystemConfig)) from None

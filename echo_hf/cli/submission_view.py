@@ -1,0 +1,47 @@
+"""The screens of submissions: what one holds, and those that are open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from echo_hf._infra.console import make_table, say
+from echo_hf._infra.text import clean, format_interval, format_rounded
+
+if TYPE_CHECKING:
+    from echo_hf.submissions.submit import SubmitResult
+
+
+def show_submission(console: Console, done: SubmitResult) -> None:
+    """Show what a submission holds, what is to be said of it, and where it went."""
+    checked, submission = done.checked, done.submission
+    held, asked = len(checked.images), checked.asked
+    say(console, f"{submission.name}: outputs of {held:,} of {asked:,} samples", "bold")
+    table = make_table("what", "count", "meaning", left=("meaning",))
+    for remark, samples in checked.remarks.items():
+        table.add_row(str(remark), f"{len(samples):,}", remark.meaning)
+    for kind, count in checked.metadata.items():
+        table.add_row(f"metadata_{kind}", f"{count:,}", "removed from so many files")
+    for reason, count in checked.left_out.items():
+        table.add_row(str(reason), f"{count:,}", reason.meaning)
+    if table.row_count:
+        console.print(table)
+    read = f"{checked.speech.read:,} read for words that speak to the judge"
+    say(console, f"{read}{f': {checked.speech.missing}' if checked.speech.missing else ''}", "dim")
+    say(console, "sealed samples are not asked for", "dim")
+    if submission.figures:
+        table = make_table("split", "metric", "value", "95 %", "n", left=("split", "metric"))
+        for row in submission.figures:
+            ends = None if row.low is None or row.high is None else (row.low, row.high)
+            cells = format_rounded(row.value), format_interval(ends), f"{row.n or 0:,}"
+            table.add_row(clean(row.split), clean(row.metric), *cells)
+        console.print(table)
+    if done.url is not None:
+        say(console, f"proposed: {done.url}")
+        say(console, "its maintainers answer there; nothing is judged before they accept it")
+    else:
+        say(
+            console,
+            f"written: {done.path}" if done.path else "nothing was sent: leave out --dry-run",
+        )

@@ -1,0 +1,1 @@
+"""Submissions to a board: outputs that others made, checked, proposed, accepted and placed."""

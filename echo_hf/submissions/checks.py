@@ -1,0 +1,289 @@
+"""Check the outputs of a submission against its release, and measure them without a judge."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from echo_hf._infra.summary import SummaryMixin
+from echo_hf._infra.text import clean, percent, pluralize
+from echo_hf.config.evaluation import EvaluationConfig
+from echo_hf.config.systems import SystemConfig
+from echo_hf.curate.splits import BENCHMARKS
+from echo_hf.errors import ImageError, SubmissionError
+from echo_hf.hub.release import iterate_rows
+from echo_hf.hub.run_tables import ResultRow
+from echo_hf.hub.submissions import Refusal
+from echo_hf.images.embedded import read_embedded
+from echo_hf.images.loader import load_rgb
+from echo_hf.images.metadata import MetadataKind, remove_metadata
+from echo_hf.images.similarity import (
+    BlockSignature,
+    compute_signature,
+    has_same_details,
+    is_same_shape,
+    match_colors,
+)
+from echo_hf.images.store import MAX_IMAGE_BYTES, ImageStore
+from echo_hf.judging.judge import read_outputs_to_rate
+from echo_hf.judging.score import score
+from echo_hf.judging.speaks_to_judge import SpeechReading, read_outputs, read_speech
+from echo_hf.pipeline.progress import ProgressListener
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.reasons import Reason
+from echo_hf.systems.benchmark import Benchmark, NoTask
+from echo_hf.systems.evaluation_run import EvaluationRun
+from echo_hf.systems.files import MANIFEST
+from echo_hf.systems.generate import generate_outputs
+from echo_hf.tables import OUTPUTS
+
+MIN_SHARE = 0.8  # of the samples that an output is asked for
+MAX_FLAWED_SHARE = 0.1  # of outputs that are copied, and of those that are repeated
+MAX_NAMES = 3  # of samples in a message
+
+
+class Remark(Reason):
+    """What is to be said of an output of a submission, or of a sample without one."""
+
+    NOT_SUBMITTED = "not_submitted", "there is no output of this sample"
+    UNKNOWN_SAMPLE = "unknown_sample", "no sample of the release has this id: it is left out"
+    UNUSABLE = "unusable_image", "no image that can be used"
+    COPIED = "copied_output", "it is an output of another system"
+    REPEATED = "repeated_image", "another sample has the same image"
+    SPEAKS = "words_speak_to_judge", "words in it speak to the judge"
+
+
+@dataclass(frozen=True)
+class KnownOutputs:
+    """Outputs that others have made: their digests, and those of the release by sample.
+
+    Attributes:
+        origins: Whose output a file is, by sha256.
+        benchmark: The release, with its systems' outputs.
+    """
+
+    origins: Mapping[str, str]
+    benchmark: Benchmark
+
+    def count_samples(self) -> int:
+        """Count the samples of the release, also those that no output is asked for."""
+        configs = self.benchmark.read_manifest().configs
+        return sum(configs[name].rows for name in BENCHMARKS if name in configs)
+
+    def find_near(self, images: Mapping[str, str], store: ImageStore) -> Iterator[tuple[str, str]]:
+        """Yield sample and system where an output looks like that of the release."""
+        if OUTPUTS.name not in self.benchmark.read_manifest().configs:
+            return
+        signatures = dict[str, BlockSignature]()
+        columns = ["sample_id", "system", "image"]
+        for row in iterate_rows(self.benchmark.load(OUTPUTS.name), 1, columns):
+            name, digest = row["sample_id"], images.get(row["sample_id"])
+            if digest is None or row["image"] is None:
+                continue
+            data = read_embedded(row["image"], name)
+            if name not in signatures:
+                signatures[name] = compute_signature(store.open(digest))
+            if _looks_equal(signatures[name], compute_signature(data)) and has_same_details(
+                load_rgb(store.open(digest)), load_rgb(data)
+            ):
+                yield name, row["system"]
+
+
+def _looks_equal(one: BlockSignature, other: BlockSignature) -> bool:
+    if not is_same_shape(one.size, other.size):
+        return False
+    many = other.means[None], other.contrasts[None]
+    return bool(match_colors(one.means, one.contrasts, *many)[0])
+
+
+@dataclass(frozen=True, repr=False)
+class CheckedOutputs(SummaryMixin):
+    """The outputs of a submission that can be taken, and what is to be said of them.
+
+    Attributes:
+        images: sha256 of each sample's output, without metadata.
+        sizes: Width and height of each sample's output.
+        asked: Samples that an output was asked for; sealed ones are not among them.
+        left_out: Samples that none was asked for, as words or images of them are missing.
+        remarks: Samples by what is to be said of them.
+        metadata: How many files had metadata that was removed, by kind.
+        speech: How many outputs a reader read for words to the judge, and why not all.
+        figures: The metrics that need no judge.
+    """
+
+    images: Mapping[str, str]
+    sizes: Mapping[str, tuple[int, int]]
+    asked: int
+    left_out: Mapping[NoTask, int]
+    remarks: Mapping[Remark, tuple[str, ...]]
+    metadata: Mapping[MetadataKind, int]
+    speech: SpeechReading = field(default=SpeechReading(0, 0))
+    figures: tuple[ResultRow, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The counts that a submission states, by name."""
+        remarks = {str(remark): len(names) for remark, names in self.remarks.items()}
+        kinds = {f"metadata_{kind}": count for kind, count in self.metadata.items()}
+        counts = {"outputs": len(self.images), **remarks, **kinds, "read_by_ocr": self.speech.read}
+        return {name: count for name, count in sorted(counts.items()) if count}
+
+
+def check_outputs(
+    name: str,
+    outputs: Iterable[tuple[str, bytes | str]],
+    known: KnownOutputs,
+    folder: Path,
+    watch: ProgressListener | None = None,
+) -> CheckedOutputs:
+    """Check outputs by sample, or why one is none, and measure them in an empty folder.
+
+    Raises:
+        SubmissionError: What they are is no submission to this release.
+    """
+    tasks, store = known.benchmark.tasks(None), ImageStore(folder / "submitted")
+    asked = {task.sample_id for task in tasks.tasks}
+    limit = known.count_samples()
+    images, sizes = dict[str, str](), dict[str, tuple[int, int]]()
+    remarks = {remark: dict[str, str]() for remark in Remark}
+    metadata, pixels = Counter[MetadataKind](), dict[str, list[str]]()
+    for number, (sample, output) in enumerate(outputs, 1):
+        check_count(name, number, limit)
+        if sample in images or sample in remarks[Remark.UNUSABLE]:
+            message = f"submission {name!r} has two outputs of sample {sample[:80]!r}: keep one"
+            raise SubmissionError(Refusal.UNREADABLE_BUNDLE, message)
+        if sample not in asked:
+            remarks[Remark.UNKNOWN_SAMPLE][sample] = ""
+            continue
+        try:
+            if isinstance(output, str):
+                raise ImageError(output)
+            if len(output) > MAX_IMAGE_BYTES:
+                raise ImageError(f"{len(output):,} bytes, expected at most {MAX_IMAGE_BYTES:,}")
+            cleaned, kinds = remove_metadata(output)
+            digest = store.put(cleaned)
+            image = load_rgb(cleaned)
+        except ImageError as error:
+            remarks[Remark.UNUSABLE][sample] = str(error)
+            continue
+        metadata.update(kinds)
+        images[sample], sizes[sample] = digest, image.size
+        shown = hashlib.sha256(f"{image.size}".encode() + image.tobytes()).hexdigest()
+        pixels.setdefault(shown, []).append(sample)
+        for each in (digest, hashlib.sha256(output).hexdigest()):
+            if origin := known.origins.get(each):
+                remarks[Remark.COPIED][sample] = origin
+    for names in pixels.values():
+        remarks[Remark.REPEATED].update(dict.fromkeys(names if len(names) > 1 else (), ""))
+    remarks[Remark.NOT_SUBMITTED] = dict.fromkeys(asked - images.keys(), "")
+    _refuse_flawed(name, images, remarks, len(asked))
+    remarks[Remark.COPIED] |= dict(known.find_near(images, store))
+    _refuse_flawed(name, images, remarks, len(asked))
+    speech, figures = SpeechReading(0, 0), tuple[ResultRow, ...]()
+    run = _draw(name, images, store, known.benchmark, folder / "run")
+    speech = read_outputs(run.folder.root, run.folder.images, read_outputs_to_rate(run), watch)
+    spoken = read_speech(run.folder.root).samples
+    remarks[Remark.SPEAKS] = {
+        sample: phrase for sample, read in spoken.items() for phrase in read.values() if phrase
+    }
+    if words := remarks[Remark.SPEAKS]:
+        raise SubmissionError(
+            Refusal.SPEECH,
+            f"submission {name!r}: words in {pluralize(len(words), 'output')} speak to the judge "
+            f"({_name_some(words)}): draw them anew",
+        )
+    figures = tuple(
+        row.model_copy(update={"definition": None})
+        for row in score(run).results
+        if row.value is not None and row.system == name
+    )
+    return CheckedOutputs(
+        images,
+        sizes,
+        len(asked),
+        tasks.left_out,
+        {remark: tuple(sorted(samples)) for remark, samples in remarks.items() if samples},
+        dict(sorted(metadata.items())),
+        speech,
+        figures,
+    )
+
+
+def check_count(name: str, count: int, limit: int) -> None:
+    if count > limit:
+        raise SubmissionError(
+            Refusal.TOO_MANY_FILES,
+            f"submission {name!r} has {count:,} outputs or more: expected at most {limit:,}, one "
+            "for each sample of the release",
+        )
+
+
+def _refuse_flawed(
+    name: str, images: Mapping[str, str], remarks: Mapping[Remark, Mapping[str, str]], asked: int
+) -> None:
+    if unusable := remarks[Remark.UNUSABLE]:
+        raise SubmissionError(
+            Refusal.FLAWED,
+            f"submission {name!r}: {pluralize(len(unusable), 'output')} cannot be used "
+            f"({_name_some(unusable)}): mend them, or leave them out",
+        )
+    if len(images) < MIN_SHARE * asked or not images:
+        raise SubmissionError(
+            Refusal.TOO_FEW,
+            f"submission {name!r} has outputs of {len(images):,} of {asked:,} samples "
+            f"(none of {_name_some(dict.fromkeys(remarks[Remark.NOT_SUBMITTED], ''))}): expected "
+            f"at least {percent(MIN_SHARE)}, files named by sample id",
+        )
+    for remark, what in {
+        Remark.COPIED: "are those of other systems or releases",
+        Remark.REPEATED: "are one image for several samples",
+    }.items():
+        if len(remarks[remark]) > MAX_FLAWED_SHARE * len(images):
+            raise SubmissionError(
+                Refusal.FLAWED,
+                f"submission {name!r}: {len(remarks[remark]):,} of {len(images):,} outputs {what} "
+                f"({_name_some(remarks[remark])}): expected its own, at most "
+                f"{percent(MAX_FLAWED_SHARE)} of others",
+            )
+
+
+def _name_some(samples: Mapping[str, str]) -> str:
+    named = [
+        clean(sample, 80) + (f": {clean(words)}" if words else "")
+        for sample, words in sorted(samples.items())[:MAX_NAMES]
+    ]
+    return ", ".join([*named, *(["..."] if len(samples) > MAX_NAMES else [])])
+
+
+def make_files_system(
+    name: str, developer: str, model: str, images: Mapping[str, str], store: ImageStore
+) -> SystemConfig:
+    """Make the system whose outputs these images of a store are."""
+    lines = (
+        json.dumps({"sample_id": sample, "file": str(store.path(digest).relative_to(store.root))})
+        for sample, digest in sorted(images.items())
+    )
+    (store.root / MANIFEST).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return SystemConfig(
+        name=name,
+        adapter="files",
+        developer=developer,
+        model=model,
+        status="replay",
+        parameters={"folder": str(store.root), "layout": "flat"},
+    )
+
+
+def _draw(
+    name: str, images: Mapping[str, str], store: ImageStore, benchmark: Benchmark, root: Path
+) -> EvaluationRun:
+    """Draw the outputs in a run of their own, by the adapter of every image that is there."""
+    system = make_files_system(name, "unknown", name, images, store)
+    config = EvaluationConfig(name="submission", benchmark=benchmark.reference, systems=(system,))
+    run = EvaluationRun(config, RunFolder(root))
+    generate_outputs(run)
+    return run
