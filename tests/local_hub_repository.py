@@ -56,6 +56,8 @@ class Pull:
     said: list[str]
     status: str = "open"
     merged: str | None = None
+    author: str = "mira"
+    created: str = "2026-03-02T17:12:40.000Z"
 
 
 @dataclass
@@ -106,10 +108,13 @@ class Repository:
     def open_pulls(self) -> dict[int, str]:
         return {number: one.title for number, one in self.pulls.items() if one.status == "open"}
 
-    def propose(self, title: str, description: str, oid: str | None) -> int:
+    def propose(
+        self, title: str, description: str, oid: str | None, author: str = "mira"
+    ) -> int:
         """Opens a pull request; without a commit it is a draft."""
         number = len(self.pulls) + 1
-        self.pulls[number] = Pull(title, [description], "open" if oid else "draft")
+        status = "open" if oid else "draft"
+        self.pulls[number] = Pull(title, [description], status, author=author)
         self.branches[f"{PULL}{number}"] = oid or self.head
         return number
 

@@ -264,8 +264,8 @@ def _discussion(asked: Asked, number: int) -> dict[str, Any]:
     return {
         "num": number,
         "title": pull.title,
-        "author": {"name": "mira"},
-        "createdAt": DATE,
+        "author": {"name": pull.author},
+        "createdAt": pull.created,
         "status": pull.status,
         "repo": {"name": asked.repo_id, "type": "dataset"},
         "isPullRequest": True,
@@ -350,12 +350,24 @@ def make_commit(asked: Asked) -> Answer:
     page = f"{asked.question.endpoint}/datasets/{asked.repo_id}"
     done = {"success": True, "commitOid": oid, "commitUrl": f"{page}/commit/{oid}"}
     if asked.is_pull:
-        number = repository.propose(title, header["value"].get("description", ""), oid)
+        author = _token(asked.hub, asked.question).user
+        number = repository.propose(title, header["value"].get("description", ""), oid, author)
         done["pullRequestUrl"] = f"{page}/discussions/{number}"
     else:
         repository.branches[asked.revision] = oid
     asked.hub.reach("after commit")
     return said(done)
+
+
+def commits(asked: Asked) -> Answer:
+    """The history of a revision, the last commit first."""
+    history = asked.repository.before(_commit(asked.repository, asked.revision).oid)
+    return said(
+        [
+            {"id": one.oid, "title": one.title, "message": "", "authors": [], "date": DATE}
+            for one in history
+        ]
+    )
 
 
 def make_tag(asked: Asked) -> Answer:
@@ -392,6 +404,7 @@ VERBS: dict[tuple[str, str], Callable[[Asked], Answer]] = {
     ("GET", "auth-check"): may_write,
     ("GET", "refs"): refs,
     ("GET", "discussions"): discussions,
+    ("GET", "commits"): commits,
     ("GET", "tree"): tree,
     ("POST", "paths-info"): paths_info,
     ("POST", "preupload"): preupload,

@@ -157,12 +157,25 @@ def schedule(
         None, "With --once: folder where runs are kept between turns, such as a mounted bucket."
     ),
     dry_run: bool = flag("--dry-run", "With --once: only show each step, its cost and its time."),
+    submissions: bool = flag("--submissions", "List the open submissions of others."),
+    accept: int | None = choice(
+        None, "Judge the submission of this number, and place it on the board.", min=1
+    ),
+    budget: float | None = choice(
+        None, "With --accept: US dollars, instead of the config's budget.", min=0
+    ),
     runs: Runs = None,
 ) -> Payload:
     """Keep a benchmark current: collect, build, evaluate, propose."""
     from echo_hf.schedule import turn as loop
     from echo_hf.schedule import written
 
+    if submissions or accept is not None:
+        if on or once or to or dry_run or (submissions and accept is not None):
+            raise ConfigError("--submissions and --accept go with --state and --runs alone")
+        return _handle_submissions(config, accept, budget, {"runs": runs, "state": state})
+    if budget is not None:
+        raise ConfigError("--budget goes with --accept: leave it out")
     if (on is None) == (not once):
         raise ConfigError("what should take turns? expected --on github, --on hf, or --once")
     if on is not None:
@@ -185,6 +198,30 @@ def schedule(
     if done.held:
         raise PartlyDoneError(f"nothing was proposed: {'; '.join(done.held)}", vars(done))
     return vars(done)
+
+
+def _handle_submissions(
+    config: Path, number: int | None, budget: float | None, place: Payload
+) -> Payload:
+    from echo_hf.cli.submission_view import describe_open, show_open, show_placement
+    from echo_hf.schedule import turn as loop
+
+    if number is None:
+        listed = describe_open(loop.list_submissions(config, **place))
+        show_open(make_console(), listed)
+        return {"submissions": listed}
+    with open_progress(sums_up_calls=True) as watch:
+        done = loop.accept(config, number, budget_usd=budget, watch=watch, **place)
+    show_placement(watch.console, done)
+    placement = done.placement and done.placement.model_dump(mode="json")
+    payload = {**vars(done), "placement": placement}
+    if done.placement is None:
+        raise PartlyDoneError(
+            f"the budget ended before submission {number} was judged: the same command goes on, "
+            "with another --budget",
+            payload,
+        )
+    return payload
 
 
 def submit(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
@@ -10,6 +11,8 @@ from echo_hf._infra.console import make_table, say
 from echo_hf._infra.text import clean, format_interval, format_rounded
 
 if TYPE_CHECKING:
+    from echo_hf.submissions.accept import AcceptedSubmission
+    from echo_hf.submissions.requests import OpenSubmission
     from echo_hf.submissions.submit import SubmitResult
 
 
@@ -45,3 +48,50 @@ def show_submission(console: Console, done: SubmitResult) -> None:
             console,
             f"written: {done.path}" if done.path else "nothing was sent: leave out --dry-run",
         )
+
+
+def describe_open(submissions: Iterable[OpenSubmission]) -> list[dict[str, Any]]:
+    """Describe the open submissions of others as JSON has them."""
+    return [
+        {
+            "number": submission.request.number,
+            "title": submission.request.title,
+            "author": submission.request.author,
+            "url": submission.request.url,
+            "commit": submission.changes.commit,
+            "state": submission.state,
+            "answer": submission.answer and submission.answer.answer,
+        }
+        for submission in submissions
+    ]
+
+
+def show_open(console: Console, listed: Sequence[dict[str, Any]]) -> None:
+    """Show the open submissions, and what each waits for."""
+    if not listed:
+        say(console, "no submission is open")
+        return
+    table = make_table("number", "title", "by", "state", left=("title", "by", "state"))
+    for row in listed:
+        cells = (clean(row[name], 60) for name in ("title", "author", "state"))
+        table.add_row(str(row["number"]), *cells)
+    console.print(table)
+    hint = "`echo-hf schedule CONFIG --once` checks and answers; --accept N has one judged"
+    say(console, hint, "dim")
+
+
+def show_placement(console: Console, done: AcceptedSubmission) -> None:
+    """Show the place of an accepted submission, and what is left to do."""
+    if done.unread:
+        say(console, f"words in its outputs were not looked at: {done.unread}", "yellow")
+    if done.placement is None:
+        return
+    say(console, f"{done.placement.name} on {done.placement.tag}, ${done.cost_usd:.2f}", "bold")
+    table = make_table("split", "strength", "95 %", "place", "samples")
+    for name, split in done.placement.splits.items():
+        ends = None if split.low is None or split.high is None else (split.low, split.high)
+        place = "-" if split.rank is None else f"{split.rank} of {split.systems}"
+        cells = format_rounded(split.strength), format_interval(ends), place, f"{split.rated:,}"
+        table.add_row(clean(name), *cells)
+    console.print(table)
+    say(console, f"merge it by hand: {done.url}")

@@ -489,6 +489,18 @@ class ReleaseOptions(Section):
 Hours = Annotated[float, Field(ge=0.1, le=168)]
 
 
+class SubmissionsOptions(Section):
+    """How many submissions of others an account may have.
+
+    Attributes:
+        open: How many may be open at once.
+        in_30_days: How many it may open in 30 days.
+    """
+
+    open: Annotated[StrictInt, Field(ge=0, le=1000)] = 2
+    in_30_days: Annotated[StrictInt, Field(ge=0, le=10_000)] = 4
+
+
 class ScheduleOptions(Section):
     """Options of the loop that keeps a benchmark current, for `echo-hf schedule`.
 
@@ -505,6 +517,7 @@ class ScheduleOptions(Section):
         private: Whether a dataset that is yet to be made is a private one.
         allow_rules: Propose what plain rules or recorded answers have built.
         allow_unscreened: Propose samples that no safety model has looked at.
+        submissions: How many submissions of others an account may have; null to look at none.
     """
 
     repo_id: Annotated[str, match_pattern(r"[\w.-]+/[\w.-]+", "ORGANISATION/NAME")]
@@ -522,6 +535,7 @@ class ScheduleOptions(Section):
     private: bool = False
     allow_rules: bool = False
     allow_unscreened: bool = False
+    submissions: SubmissionsOptions | None = SubmissionsOptions()
 
 
 class ChecksOptions(Section):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from itertools import islice
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -114,6 +116,8 @@ class PullRequest(NamedTuple):
     title: str
     status: str
     url: str
+    author: str
+    created: datetime.datetime
 
     @property
     def branch(self) -> str:
@@ -122,6 +126,22 @@ class PullRequest(NamedTuple):
     @property
     def is_open(self) -> bool:
         return self.status in ("open", "draft")
+
+
+class RequestChanges(NamedTuple):
+    """The changes of a pull request since it left the main branch, at a commit.
+
+    Attributes:
+        commit: The last commit of its branch.
+        files: Files that are new or other than they were.
+        removed: Files that are gone.
+        is_cut: Whether there are more files than were listed.
+    """
+
+    commit: str
+    files: Mapping[str, RepoFile]
+    removed: Collection[str]
+    is_cut: bool
 
 
 class RepositoryState(NamedTuple):
@@ -194,12 +214,35 @@ class Remote:
             self.api.create_repo(self.repo_id, repo_type=KIND, private=private, exist_ok=True)
         return self.require_state()
 
-    def list_files(self, revision: str) -> dict[str, RepoFile]:
+    def list_files(self, revision: str, limit: int | None = None) -> dict[str, RepoFile]:
+        """List the files of a revision, so many of them if there is a limit."""
         with hub_errors(f"list the files of {self.repo_id!r}"):
             entries = self.api.list_repo_tree(
                 self.repo_id, revision=revision, repo_type=KIND, recursive=True
             )
-            return {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
+            files = (entry for entry in entries if isinstance(entry, RepoFile))
+            return {file.path: file for file in islice(files, limit)}
+
+    def read_changes(self, request: PullRequest, limit: int) -> RequestChanges:
+        """List what a request changes, whatever the main branch became since; read no content."""
+        commit = self.find_commit(request.branch)
+        with hub_errors(f"list the commits of {request.url}"):
+            own = {
+                each.commit_id for each in self.api.list_repo_commits(self.repo_id, repo_type=KIND)
+            }
+            commits = self.api.list_repo_commits(self.repo_id, repo_type=KIND, revision=commit)
+            base = next((each.commit_id for each in commits if each.commit_id in own), None)
+        before = self.list_files(base) if base else {}
+        most = len(before) + limit + 1
+        after = self.list_files(commit, most)
+        files = {
+            path: file
+            for path, file in after.items()
+            if path not in before or before[path].blob_id != file.blob_id
+        }
+        is_cut = len(after) == most
+        removed = () if is_cut else before.keys() - after.keys()
+        return RequestChanges(commit, files, removed, is_cut)
 
     def read_columns(self, commit: str, path: str, names: Collection[str]) -> pa.Table:
         """Read columns of a Parquet file without fetching others; some may be missing."""
@@ -236,7 +279,14 @@ class Remote:
                 self.repo_id, repo_type=KIND, discussion_type="pull_request"
             )
             return [
-                PullRequest(discussion.num, discussion.title, discussion.status, discussion.url)
+                PullRequest(
+                    discussion.num,
+                    discussion.title,
+                    discussion.status,
+                    discussion.url,
+                    discussion.author,
+                    discussion.created_at,
+                )
                 for discussion in discussions
             ]
 
@@ -294,6 +344,34 @@ class Remote:
                 parent_commit=parent,
                 create_pr=create_pr,
             )
+
+    def add_to_request(
+        self, request: PullRequest, path: str, content: str, parent: str, message: str
+    ) -> str:
+        """Add a file to the branch of a request, unless it is no longer at the parent commit."""
+        conflict = f"it has changed since {parent[:10]}: look at it again, and repeat the command"
+        with hub_errors(f"write to {request.url}", dict.fromkeys(CONFLICT, conflict)):
+            done = self.api.create_commit(
+                self.repo_id,
+                [CommitOperationAdd(path, content.encode())],
+                commit_message=message,
+                repo_type=KIND,
+                revision=request.branch,
+                parent_commit=parent,
+            )
+        return done.oid
+
+    def download(self, commit: str, folder: str, to: Path) -> Path:
+        """Download the files below a folder of a commit, unchecked."""
+        with hub_errors(f"download {folder!r} of {self.repo_id!r}"):
+            self.api.snapshot_download(
+                self.repo_id,
+                repo_type=KIND,
+                revision=commit,
+                allow_patterns=[f"{folder}/*"],
+                local_dir=to,
+            )
+        return to / folder
 
     def tag(self, name: str, commit: str) -> None:
         try:

@@ -43,7 +43,7 @@ def select_anchors(
     for split in tables.tasks:
         if rated := tables.select_split(overall, split):
             anchors[split] = reference_anchors.get(split, {})
-            _check(anchors[split], split, identity, {*rated["judge"].to_pylist()}, models)
+            check_anchors(anchors[split], split, identity, {*rated["judge"].to_pylist()}, models)
     return anchors
 
 
@@ -114,7 +114,7 @@ def _build_anchor(row: Row, identity: SavedIdentity) -> Anchor:
     )
 
 
-def _check(
+def check_anchors(
     anchors: Anchors, split: str, identity: SavedIdentity, judges: Collection[str], models: Models
 ) -> None:
     """Refuse strengths on another scale: of other samples, judges or models."""

@@ -16,6 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from huggingface_hub import HfApi
 
@@ -43,6 +44,8 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.report.evaluation import evaluate_systems
 from echo_hf.schedule.lease import RunLease
+from echo_hf.submissions.accept import AcceptedSubmission, accept_submission
+from echo_hf.submissions.requests import OpenSubmission, SubmissionRequests
 from echo_hf.tables import CHECKS
 
 COMPLETE_ENDS = (CrawlEnd.NOTHING_LEFT, CrawlEnd.ROUNDS_DONE, CrawlEnd.EXPANSION_FULL)
@@ -57,6 +60,7 @@ STEPS: dict[str, str] = {
     "checks": "write and prove what complaints became, within the budget",
     "eval": "generate, judge and score what is new, within the budget",
     "propose": "open a pull request with the release and what changed in it",
+    "submissions": "check what others submitted, and answer; nobody is asked, nothing costs",
 }
 MAX_COUNT_BYTES, MAX_COUNT = 1 << 16, 10**12
 COUNT_FILE = "schedule.json"  # how often the run was kept: of two copies the newer has more
@@ -102,14 +106,7 @@ def turn(
     keeps it. Of several turns on one state, one works, and the others are refused. `on_step` is
     called with each step and what it came to.
     """
-    config = load_config(config)
-    options = get_schedule(config)
-    run = open_run_folder(config, runs)
-    synced_run = SyncedRun(run.root, Path(state) / config.name if state else None)
-    watch = SyncProgress(synced_run, watch or NullProgress())
-    loop = ScheduleLoop(
-        config, options, run.root.parent, watch, Remote(api or HfApi(), options.repo_id)
-    )
+    loop, synced_run = _open_loop(config, runs, state, watch, api)
     report_step = on_step or (lambda *_: None)
     with synced_run.hold_lease():
         steps = {"fetch": synced_run.fetch()}
@@ -127,6 +124,59 @@ def turn(
                 synced_run.push()
             report_step(name, steps[name])
     return Turn(steps, tuple(loop.held), loop.request, tuple(loop.tagged))
+
+
+def _open_loop(
+    config: Config | Path | str,
+    runs: Path | str | None,
+    state: Path | str | None,
+    watch: ProgressListener | None,
+    api: HfApi | None,
+) -> tuple[ScheduleLoop, SyncedRun]:
+    config = load_config(config)
+    options = get_schedule(config)
+    run = open_run_folder(config, runs)
+    synced_run = SyncedRun(run.root, Path(state) / config.name if state else None)
+    progress = SyncProgress(synced_run, watch or NullProgress())
+    remote = Remote(api or HfApi(), options.repo_id)
+    return ScheduleLoop(config, options, run.root.parent, progress, remote), synced_run
+
+
+@contextmanager
+def open_submissions(
+    config: Config | Path | str,
+    *,
+    runs: Path | str | None = None,
+    state: Path | str | None = None,
+    watch: ProgressListener | None = None,
+    api: HfApi | None = None,
+) -> Iterator[tuple[ScheduleLoop, SubmissionRequests]]:
+    """Open the submissions to a config's dataset, with the run that keeps its answers to them."""
+    loop, synced_run = _open_loop(config, runs, state, watch, api)
+    requests = loop.open_submissions()
+    if requests is None:
+        raise ConfigError("the config takes no submissions: leave out schedule.submissions: null")
+    with synced_run.hold_lease():
+        synced_run.fetch()
+        try:
+            yield loop, requests
+        finally:
+            synced_run.push()
+
+
+def list_submissions(config: Config | Path | str, **place: Any) -> list[OpenSubmission]:
+    """List the open submissions to a config's dataset, and what was answered to each."""
+    with open_submissions(config, **place) as (_, requests):
+        return requests.list_open()
+
+
+def accept(
+    config: Config | Path | str, number: int, *, budget_usd: float | None = None, **place: Any
+) -> AcceptedSubmission:
+    """Accept an open submission: judge it within a budget, the config's unless one is given."""
+    with open_submissions(config, **place) as (loop, requests):
+        budget = loop.options.budget_usd if budget_usd is None else budget_usd
+        return accept_submission(loop.config, requests, number, budget, loop.watch)
 
 
 @dataclass
@@ -161,11 +211,10 @@ class ScheduleLoop:
             return {}
         requests: dict[PullRequest, str | None] = {}
         for request in self.remote.list_requests():
-            word, _, tag = request.title.partition(" ")
             if request.title == self.not_ready:
                 requests[request] = None
-            elif word == "Publish" and self.parse_number(tag) is not None:
-                requests[request] = tag
+            elif self._is_own(request):
+                requests[request] = request.title.partition(" ")[2]
         return requests
 
     @property
@@ -289,6 +338,32 @@ class ScheduleLoop:
         if self.request:
             return f"proposed as {tag}: {self.request}"
         return f"nothing changed since {previous}"
+
+    def submissions(self) -> str:
+        requests = self.open_submissions()
+        if requests is None:
+            return "the config takes none"
+        states = Counter(submission.state for submission in requests.answer_open())
+        self.held += [f"submissions: {error}" for error in requests.failed]
+        counts = (f"{count:,} {state}" for state, count in sorted(states.items()))
+        return ", ".join(counts) or "none is open"
+
+    def open_submissions(self) -> SubmissionRequests | None:
+        """Open the requests of others; null where the config looks at none."""
+        if self.options.submissions is None:
+            return None
+        return SubmissionRequests(
+            self.options.submissions,
+            self.remote,
+            RunFolder(self.runs / self.config.name),
+            self._is_own,
+            self.watch,
+        )
+
+    def _is_own(self, request: PullRequest) -> bool:
+        word, _, tag = request.title.partition(" ")
+        is_release = word == "Publish" and self.parse_number(tag) is not None
+        return is_release or request.title == self.not_ready
 
     def _comment_reasons(self) -> str:
         """Post the reasons why nothing is proposed on the Hub, once for the same reasons."""

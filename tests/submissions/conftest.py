@@ -31,7 +31,7 @@ from tests.local_hub import LocalHub
 REPO, TAG = "pixel-lab/echo", "v1"
 WORDS = tuple(f"word{at:02}" for at in range(20))
 EDITS = ("edit0", "edit1", "edit2", "edit3")
-SAMPLES = (*EDITS, *WORDS)
+NAMES = (*EDITS, *WORDS)
 SYSTEMS = ("ash", "birch", "cedar")
 Draw = Callable[[str, str], bytes]
 
@@ -48,7 +48,7 @@ INPUTS = {edit: [noise("given", edit)] for edit in EDITS}
 
 
 def folder_of(
-    place: Path, system: str = "fern", draw: Draw = noise, samples: Iterable[str] = SAMPLES
+    place: Path, system: str = "fern", draw: Draw = noise, samples: Iterable[str] = NAMES
 ) -> Path:
     """A folder with an output of each sample, named by its id."""
     place.mkdir(parents=True)
@@ -73,7 +73,7 @@ def release(tmp_path: Path, eyes: ScriptedJudge) -> Path:
     run(folder, INPUTS, WORDS)
     drawn = [
         output(name, system, INPUTS.get(name, ()), image=put(folder, noise(system, name)))
-        for name in SAMPLES
+        for name in NAMES
         for system in SYSTEMS
     ]
     write(folder, OUTPUTS, drawn)

@@ -5,25 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import struct
-import zlib
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from echo_hf.errors import ConfigError, EchoError, SubmissionError
-from echo_hf.hub.submissions import Refusal, Submission
 from echo_hf.metrics import color_shift
-from echo_hf.submissions.checks import Remark
-from echo_hf.submissions.submit import submit
 from tests.hub.conftest import Command
 from tests.local_hub import STRANGER, LocalHub
-from tests.submissions.conftest import EDITS, INPUTS, REPO, SAMPLES, TAG, folder_of, noise
+from tests.submissions.conftest import EDITS, INPUTS, NAMES, REPO, TAG, folder_of, noise
 
 PLACE = "submissions/fern"
 
@@ -53,7 +44,7 @@ def test_a_stranger_proposes_what_the_folder_holds(
     assert (told["model"], told["commit"]) == ("mira/fern", repository.tags[TAG])
     rows = pq.read_table(io.BytesIO(data)).to_pylist()
     assert {row["sample_id"]: row["image"]["bytes"] for row in rows} == {
-        name: noise("fern", name) for name in SAMPLES
+        name: noise("fern", name) for name in NAMES
     }
     (shift,) = (row for row in told["figures"] if row["metric"] == "color_shift")
     inputs = [[Image.open(io.BytesIO(one)) for one in INPUTS[name]] for name in EDITS]

@@ -1,0 +1,334 @@
+"""Requests with submissions: check the open ones in quarantine, and answer in words."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pydantic import NonNegativeInt, ValidationError
+
+from echo_hf._infra.atomic import write_json
+from echo_hf._infra.regular_file import read_regular
+from echo_hf._infra.text import escape_markdown, format_table
+from echo_hf.config.checks import Section
+from echo_hf.config.sections import SubmissionsOptions
+from echo_hf.errors import EchoError, RunError, SubmissionError
+from echo_hf.hub.remote import PullRequest, Remote, RequestChanges
+from echo_hf.hub.run_tables import ResultRow
+from echo_hf.hub.submissions import (
+    MAX_SHARDS,
+    PLACEMENT_FILE,
+    SUBMISSIONS_FOLDER,
+    Refusal,
+    Submission,
+    check_listing,
+    check_submission_name,
+    iterate_outputs,
+    read_submission,
+)
+from echo_hf.pipeline.progress import ProgressListener
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.submissions.checks import CheckedOutputs, Remark, check_outputs
+from echo_hf.submissions.submit import SubmittedTo, check_free, find_known, open_submitted_to
+from echo_hf.tables import OUTPUTS, arrow_rows
+
+RECORD_FILE = "submissions.json"
+MAX_RECORD_BYTES = 1 << 24
+DAYS = 30
+TOLERANCE = 1e-3  # of a figure, as networks on two machines give
+
+
+class RecordedAnswer(Section):
+    """The answer to a request at a commit; `reason` is null where nothing speaks against it."""
+
+    commit: str
+    author: str
+    name: str = ""
+    reason: Refusal | None = None
+    answer: str = ""
+    accepted: str | None = None  # the commit that added its place
+
+
+class Record(Section):
+    """The answers of a run to requests, by number."""
+
+    requests: dict[NonNegativeInt, RecordedAnswer] = {}  # noqa: RUF012 - a Section is frozen
+
+
+@dataclass(frozen=True)
+class OpenSubmission:
+    """An open request that adds a submission, and the answer to it as it is now."""
+
+    request: PullRequest
+    changes: RequestChanges
+    answer: RecordedAnswer | None
+
+    @property
+    def state(self) -> str:
+        if self.answer is None:
+            return "not looked at yet"
+        if self.answer.reason:
+            return f"refused: {self.answer.reason}"
+        return "accepted: merge it" if self.answer.accepted else "waits for --accept"
+
+
+@dataclass
+class SubmissionRequests:
+    """The requests of a dataset that add submissions.
+
+    Attributes:
+        options: How many an account may have.
+        remote: The dataset.
+        folder: The run that keeps its answers; quarantine is in its cache.
+        is_own: Whether a request is one of the loop's own.
+    """
+
+    options: SubmissionsOptions
+    remote: Remote
+    folder: RunFolder
+    is_own: Callable[[PullRequest], bool]
+    watch: ProgressListener | None = None
+    failed: list[str] = field(default_factory=list)
+
+    def list_open(self) -> list[OpenSubmission]:
+        """List the open submissions, the oldest first."""
+        if self.remote.read_state() is None:
+            return []
+        record, found = self.read_record(), list[OpenSubmission]()
+        for request in self._list_requests():
+            if request.is_open:
+                changes = self.remote.read_changes(request, MAX_SHARDS + 2)
+                if any(path.startswith(f"{SUBMISSIONS_FOLDER}/") for path in changes.files):
+                    answer = record.requests.get(request.number)
+                    commits = answer and {answer.commit, answer.accepted}
+                    is_known = commits and changes.commit in commits
+                    found.append(OpenSubmission(request, changes, answer if is_known else None))
+        return found
+
+    def _list_requests(self) -> list[PullRequest]:
+        requests = (each for each in self.remote.list_requests() if not self.is_own(each))
+        return sorted(requests, key=lambda request: request.number)
+
+    def answer_open(self) -> list[OpenSubmission]:
+        """Check the submissions that are new or changed, and answer each in words."""
+        answered = list[OpenSubmission]()
+        for submission in self.list_open():
+            if submission.answer is None:
+                try:
+                    answer = self._answer(submission, answered)
+                except SubmissionError:
+                    raise
+                except EchoError as error:  # of the Hub: the next turn looks at it again
+                    self.failed.append(f"request {submission.request.number}: {error}")
+                    continue
+                self.remote.comment(submission.request, answer.answer)
+                self.record(submission.request.number, answer)
+                submission = OpenSubmission(submission.request, submission.changes, answer)
+            answered.append(submission)
+        return answered
+
+    def _answer(
+        self, submission: OpenSubmission, earlier: Collection[OpenSubmission]
+    ) -> RecordedAnswer:
+        request, changes = submission.request, submission.changes
+        known = {"commit": changes.commit, "author": request.author}
+        place = f"`{changes.commit[:10]}`"
+        try:
+            self._check_quota(request, earlier)
+            with self.open_quarantine() as folder:
+                read = self.check(submission, folder, earlier)
+        except SubmissionError as error:
+            text = f"Refused at {place}, {error.reason}: {escape_markdown(error)}"
+            return RecordedAnswer(**known, reason=Refusal(error.reason), answer=text)
+        return RecordedAnswer(**known, name=read.submission.name, answer=read.describe(place))
+
+    def _check_quota(self, request: PullRequest, earlier: Collection[OpenSubmission]) -> None:
+        """Refuse a request of an account that has as many as it may have."""
+        open_before = sum(each.request.author == request.author for each in earlier)
+        start = request.created - datetime.timedelta(days=DAYS)
+        recorded = self.read_record().requests
+        recent = sum(
+            each.author == request.author
+            and start < each.created
+            and each.number < request.number
+            and (each.number in recorded or each.title.startswith("Submit "))
+            for each in self._list_requests()
+        )
+        for count, limit, when in (
+            (open_before, self.options.open, "open"),
+            (recent, self.options.in_30_days, f"in {DAYS} days"),
+        ):
+            if count >= limit:
+                raise SubmissionError(
+                    Refusal.OVER_QUOTA,
+                    f"{request.author!r} has {count:,} submissions {when}: expected at most "
+                    f"{limit:,} with this one; close one, or wait",
+                )
+
+    def open_quarantine(self) -> TemporaryDirectory[str]:
+        self.folder.cache.mkdir(parents=True, exist_ok=True)
+        return TemporaryDirectory(prefix="quarantine-", dir=self.folder.cache)
+
+    def check(
+        self, submission: OpenSubmission, folder: str, earlier: Collection[OpenSubmission] = ()
+    ) -> CheckedSubmission:
+        """Check a submission as its author should have, believing nothing that it says."""
+        name, place = self._check_paths(submission.changes), Path(folder)
+        bundle = self.remote.download(
+            submission.changes.commit, f"{SUBMISSIONS_FOLDER}/{name}", place / "downloaded"
+        )
+        (bundle / PLACEMENT_FILE).unlink(missing_ok=True)  # ours, or it would be refused
+        read = read_submission(bundle, name)
+        release = self._open_release(read)
+        if name in list_systems(release):
+            message = f"the release has a system {name!r}: choose another name"
+            raise SubmissionError(Refusal.NAME_TAKEN, message)
+        others = {
+            each.changes.commit: each.answer.name
+            for each in earlier
+            if each.answer and each.answer.reason is None
+        }
+        known = find_known(release, self.remote, others)
+        outputs = iterate_outputs(bundle, read)
+        checked = check_outputs(name, outputs, known, place / "checked", self.watch)
+        _compare(read, checked)
+        return CheckedSubmission(read, checked, release)
+
+    def _check_paths(self, changes: RequestChanges) -> str:
+        """Return the name of the only submission that a request adds, and nothing beside it."""
+        paths = [path.split("/", 2) for path in changes.files]
+        names = sorted({parts[1] for parts in paths if parts[0] == SUBMISSIONS_FOLDER})
+        name = check_submission_name(names[0])
+        start = f"{SUBMISSIONS_FOLDER}/{name}/"
+        every = (*changes.files, *changes.removed)
+        others = [path for path in every if not path.startswith(start)]
+        if others:
+            raise SubmissionError(
+                Refusal.OTHER_FILES,
+                f"the request also changes {sorted(others)[0][:200]!r}: expected files below "
+                f"{start!r} alone",
+            )
+        if changes.is_cut:
+            raise SubmissionError(
+                Refusal.TOO_MANY_FILES,
+                f"the request has more than {len(changes.files) - 1:,} files: expected at most "
+                f"{MAX_SHARDS + 1}",
+            )
+        sizes = {path[len(start) :]: file.size for path, file in changes.files.items()}
+        is_ours = any(
+            each.accepted == changes.commit for each in self.read_record().requests.values()
+        )
+        if is_ours:
+            sizes.pop(PLACEMENT_FILE, None)
+        check_listing(name, sizes)
+        check_free(self.remote, name, self.remote.require_state().head)
+        return name
+
+    def _open_release(self, submission: Submission) -> SubmittedTo:
+        state, tag = self.remote.require_state(), submission.tag
+        if (submission.repo_id, tag in state.tags) != (self.remote.repo_id, True) or (
+            state.tags[str(tag)] != submission.commit
+        ):
+            raise SubmissionError(
+                Refusal.UNKNOWN_RELEASE,
+                f"submission {submission.name!r} is of {submission.repo_id!r} at {str(tag)!r}: "
+                f"expected a tag of {self.remote.repo_id!r} as it is now",
+            )
+        release = open_submitted_to(f"{self.remote.repo_id}@{tag}", self.remote.api)
+        if release.manifest != submission.manifest:
+            message = f"submission {submission.name!r} is of another manifest than {tag!r} has"
+            raise SubmissionError(Refusal.UNKNOWN_RELEASE, f"{message}: submit it again")
+        return release
+
+    def read_record(self) -> Record:
+        path = self.folder.root / RECORD_FILE
+        try:
+            return Record.model_validate_json(read_regular(path, max_bytes=MAX_RECORD_BYTES))
+        except FileNotFoundError:
+            return Record()
+        except (OSError, ValidationError):
+            message = f"{str(path)!r} holds no answers to submissions: move it away"
+            raise RunError(message) from None
+
+    def record(self, number: int, answer: RecordedAnswer) -> None:
+        answers = {**self.read_record().requests, number: answer}
+        self.folder.root.mkdir(parents=True, exist_ok=True)
+        content = Record(requests=answers).model_dump(mode="json")
+        write_json(self.folder.root / RECORD_FILE, content)
+
+
+@dataclass(frozen=True)
+class CheckedSubmission:
+    """A submission that nothing speaks against, its outputs and its release."""
+
+    submission: Submission
+    checked: CheckedOutputs
+    release: SubmittedTo
+
+    def describe(self, place: str) -> str:
+        checked = self.checked
+        rows = [(escape_markdown(name), f"{count:,}") for name, count in checked.counts.items()]
+        words = f"{checked.speech.missing}: words in outputs were not looked at. "
+        return "\n\n".join(
+            (
+                f"Checked at {place}: outputs of {len(checked.images):,} of {checked.asked:,} "
+                "samples, and nothing speaks against them.",
+                format_table(["", ""], rows, 1),
+                f"{escape_markdown(words) if checked.speech.missing else ''}Nothing is judged "
+                "before a maintainer accepts it.",
+            )
+        )
+
+
+def list_systems(release: SubmittedTo) -> set[str]:
+    """List the systems that a release has outputs of."""
+    if OUTPUTS.name not in release.benchmark.read_manifest().configs:
+        return set()
+    rows = arrow_rows(release.benchmark.load(OUTPUTS.name), ["system"])
+    return {*rows["system"].to_pylist()}
+
+
+def _pair_figures(
+    claimed: ResultRow, found: ResultRow
+) -> Iterator[tuple[float | None, float | None]]:
+    yield claimed.value, found.value
+    yield claimed.low, found.low
+    yield claimed.high, found.high
+
+
+def _compare(submission: Submission, checked: CheckedOutputs) -> None:
+    """Refuse claims that the outputs do not bear out."""
+    own = {(row.metric, row.split): row for row in checked.figures}
+    problem = None
+    if (submission.samples, submission.counts.get("outputs")) != (
+        checked.asked,
+        len(checked.images),
+    ):
+        problem = f"says that {submission.counts.get('outputs', 0):,} of {submission.samples:,} "
+        problem += f"samples have an output, and {len(checked.images):,} of {checked.asked:,} have"
+    for row in submission.figures:
+        found = own.get((row.metric, row.split))
+        for claim, value in _pair_figures(row, found) if found else ():
+            if claim != value and (
+                claim is None
+                or value is None
+                or not math.isclose(claim, value, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+            ):
+                problem = problem or (
+                    f"says that {row.metric!r} of {row.split!r} is {claim!r}, and it is {value!r}"
+                )
+    if problem:
+        raise SubmissionError(
+            Refusal.OTHER_FIGURES,
+            f"submission {submission.name!r} {problem}: submit it as `echo-hf submit` writes it",
+        )
+    if checked.metadata or Remark.UNKNOWN_SAMPLE in checked.remarks:
+        raise SubmissionError(
+            Refusal.OTHER_CONTENT,
+            f"submission {submission.name!r} has images with metadata, or of no sample: submit it "
+            "as `echo-hf submit` writes it",
+        )
