@@ -108,9 +108,7 @@ class Repository:
     def open_pulls(self) -> dict[int, str]:
         return {number: one.title for number, one in self.pulls.items() if one.status == "open"}
 
-    def propose(
-        self, title: str, description: str, oid: str | None, author: str = "mira"
-    ) -> int:
+    def propose(self, title: str, description: str, oid: str | None, author: str = "mira") -> int:
         """Opens a pull request; without a commit it is a draft."""
         number = len(self.pulls) + 1
         status = "open" if oid else "draft"

@@ -89,9 +89,13 @@ def show_placement(console: Console, done: AcceptedSubmission) -> None:
     say(console, f"{done.placement.name} on {done.placement.tag}, ${done.cost_usd:.2f}", "bold")
     table = make_table("split", "strength", "95 %", "place", "samples")
     for name, split in done.placement.splits.items():
-        ends = None if split.low is None or split.high is None else (split.low, split.high)
         place = "-" if split.rank is None else f"{split.rank} of {split.systems}"
-        cells = format_rounded(split.strength), format_interval(ends), place, f"{split.rated:,}"
+        cells = (
+            format_rounded(split.strength),
+            format_interval(split.ends),
+            place,
+            f"{split.rated:,}",
+        )
         table.add_row(clean(name), *cells)
     console.print(table)
     say(console, f"merge it by hand: {done.url}")

@@ -46,6 +46,7 @@ from echo_hf.hub.run_tables import (
     read_certificate_facts,
     read_models,
 )
+from echo_hf.hub.submissions import Placement, read_placements
 from echo_hf.metrics import registered
 from echo_hf.metrics.base import ARROWS
 from echo_hf.scores import samples_needed, tiers
@@ -83,6 +84,7 @@ class ScoredRelease:
     posts: Mapping[str, str | None] = field(default_factory=dict, compare=False)
     released: datetime.date | None = None
     carried: pa.Table | None = field(default=None, compare=False)
+    submitted: tuple[Placement, ...] = field(default=(), compare=False)
 
     def group_figures(self, split: str, protocol: str) -> dict[str, list[FigureRow]]:
         by_metric: dict[str, list[FigureRow]] = {}
@@ -116,10 +118,18 @@ def read_scored(
     """Read the releases of a repository's tags, newest first; known ones are reused."""
     remote = Remote(api or HfApi(), repo_id)
     releases = {(release.tag, release.commit): release for release in known}
-    tags = sorted(
-        remote.require_state().tags.items(), key=lambda pair: _make_sort_key(pair[0]), reverse=True
+    state = remote.require_state()
+    tags = sorted(state.tags.items(), key=lambda pair: _make_sort_key(pair[0]), reverse=True)
+    placed: dict[str, list[Placement]] = {}
+    for placement in read_placements(remote, state.head):
+        placed.setdefault(placement.tag, []).append(placement)
+    return tuple(
+        replace(
+            releases.get(tagged) or _read_release(remote, *tagged),
+            submitted=tuple(placed.get(tagged[0], ())),
+        )
+        for tagged in tags
     )
-    return tuple(releases.get(tagged) or _read_release(remote, *tagged) for tagged in tags)
 
 
 def _make_sort_key(tag: str) -> list[str | int]:
@@ -486,6 +496,11 @@ def build_board(
         "strengths": [
             (line, _describe_origin(strengths[line.system], release.tag))
             for line in rank_rows(map(_make_line, strengths.values()), ())
+        ],
+        "submitted": [
+            (placement, placement.splits[split])
+            for placement in release.submitted
+            if split in placement.splits
         ],
     }
 

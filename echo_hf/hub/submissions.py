@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field, NonNegativeInt, StringConstraints, TypeAdapter, ValidationError
 
+from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.parquet import open_parquet
 from echo_hf._infra.regular_file import open_regular, read_regular
 from echo_hf._infra.summary import SummaryMixin
@@ -25,7 +26,7 @@ from echo_hf.hub.commitments import Sha256, TagName
 from echo_hf.hub.facts import describe_problem
 from echo_hf.hub.manifest import READ_ERRORS, canonical_json
 from echo_hf.hub.remote import Remote
-from echo_hf.hub.run_tables import ResultRow
+from echo_hf.hub.run_tables import FiniteFloat, ResultRow
 from echo_hf.images.embedded import read_embedded
 from echo_hf.reasons import Reason
 from echo_hf.scores.votes import ProtocolName
@@ -133,12 +134,17 @@ class PlacedSplit(Section):
         rated: Samples of which an output was rated.
     """
 
-    strength: float | None = None
-    low: float | None = None
-    high: float | None = None
+    strength: FiniteFloat | None = None
+    low: FiniteFloat | None = None
+    high: FiniteFloat | None = None
     rank: NonNegativeInt | None = None
     systems: NonNegativeInt
     rated: NonNegativeInt
+
+    @property
+    def ends(self) -> Interval | None:
+        """The ends of the interval; null without one."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
 
 class Placement(SummaryMixin, Section):

@@ -238,9 +238,7 @@ def describe_placement(placement: Placement, commit: str) -> str:
         (
             escape_markdown(part),
             format_rounded(split.strength),
-            format_interval(
-                None if split.low is None or split.high is None else (split.low, split.high)
-            ),
+            format_interval(split.ends),
             "-" if split.rank is None else f"{split.rank} of {split.systems}",
             f"{split.rated:,}",
         )

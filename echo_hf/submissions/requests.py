@@ -16,7 +16,7 @@ from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import escape_markdown, format_table
 from echo_hf.config.checks import Section
 from echo_hf.config.sections import SubmissionsOptions
-from echo_hf.errors import EchoError, RunError, SubmissionError
+from echo_hf.errors import EchoError, HubError, RunError, SubmissionError
 from echo_hf.hub.remote import PullRequest, Remote, RequestChanges
 from echo_hf.hub.run_tables import ResultRow
 from echo_hf.hub.submissions import (
@@ -117,12 +117,11 @@ class SubmissionRequests:
         """Check the submissions that are new or changed, and answer each in words."""
         answered = list[OpenSubmission]()
         for submission in self.list_open():
-            if submission.answer is None:
+            answer = submission.answer
+            if answer is None or answer.reason is Refusal.OVER_QUOTA:  # which may be over
                 try:
                     answer = self._answer(submission, answered)
-                except SubmissionError:
-                    raise
-                except EchoError as error:  # of the Hub: the next turn looks at it again
+                except (HubError, RunError) as error:  # the next turn looks at it again
                     self.failed.append(f"request {submission.request.number}: {error}")
                     continue
                 self.remote.comment(submission.request, answer.answer)
@@ -141,9 +140,12 @@ class SubmissionRequests:
             self._check_quota(request, earlier)
             with self.open_quarantine() as folder:
                 read = self.check(submission, folder, earlier)
-        except SubmissionError as error:
-            text = f"Refused at {place}, {error.reason}: {escape_markdown(error)}"
-            return RecordedAnswer(**known, reason=Refusal(error.reason), answer=text)
+        except (HubError, RunError):
+            raise
+        except EchoError as error:  # whatever its files are, they have an answer
+            reason = Refusal(getattr(error, "reason", Refusal.UNREADABLE_BUNDLE))
+            text = f"Refused at {place}, {reason}: {escape_markdown(error)}"
+            return RecordedAnswer(**known, reason=reason, answer=text)
         return RecordedAnswer(**known, name=read.submission.name, answer=read.describe(place))
 
     def _check_quota(self, request: PullRequest, earlier: Collection[OpenSubmission]) -> None:
@@ -200,9 +202,9 @@ class SubmissionRequests:
 
     def _check_paths(self, changes: RequestChanges) -> str:
         """Return the name of the only submission that a request adds, and nothing beside it."""
-        paths = [path.split("/", 2) for path in changes.files]
-        names = sorted({parts[1] for parts in paths if parts[0] == SUBMISSIONS_FOLDER})
-        name = check_submission_name(names[0])
+        first = f"{SUBMISSIONS_FOLDER}/"
+        own = (path.removeprefix(first) for path in sorted(changes.files) if path.startswith(first))
+        name = check_submission_name(next(own).partition("/")[0])
         start = f"{SUBMISSIONS_FOLDER}/{name}/"
         every = (*changes.files, *changes.removed)
         others = [path for path in every if not path.startswith(start)]
@@ -272,14 +274,17 @@ class CheckedSubmission:
     def describe(self, place: str) -> str:
         checked = self.checked
         rows = [(escape_markdown(name), f"{count:,}") for name, count in checked.counts.items()]
-        words = f"{checked.speech.missing}: words in outputs were not looked at. "
+        unread = ""
+        if checked.speech.missing:
+            unread = (
+                f"Words in them were not looked at: {escape_markdown(checked.speech.missing)}. "
+            )
         return "\n\n".join(
             (
                 f"Checked at {place}: outputs of {len(checked.images):,} of {checked.asked:,} "
                 "samples, and nothing speaks against them.",
-                format_table(["", ""], rows, 1),
-                f"{escape_markdown(words) if checked.speech.missing else ''}Nothing is judged "
-                "before a maintainer accepts it.",
+                format_table(["outputs", "number"], rows, 1),
+                f"{unread}Nothing is judged before a maintainer accepts it.",
             )
         )
 

@@ -266,7 +266,7 @@ def describe_submission(submission: Submission) -> str:
         "digest": submission.digest,
         **{name: f"{count:,}" for name, count in submission.counts.items()},
     }
-    rows = [(name, escape_markdown(value)) for name, value in facts.items()]
+    rows = [(escape_markdown(name), escape_markdown(value)) for name, value in facts.items()]
     figures = [
         (
             escape_markdown(row.split),
@@ -278,7 +278,7 @@ def describe_submission(submission: Submission) -> str:
     ]
     parts = [
         f"Outputs of {escape_markdown(submission.name)}, checked and measured without a judge.",
-        format_table(["", ""], ((escape_markdown(name), value) for name, value in rows)),
+        format_table(["about", "this submission"], rows),
     ]
     if figures:
         parts.append(format_table(["split", "metric", "value", "95 %"], figures, 2))

@@ -5,16 +5,36 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import struct
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
+from echo_hf.errors import ConfigError, EchoError, SubmissionError
+from echo_hf.hub.publish import publish
+from echo_hf.hub.submissions import Refusal
 from echo_hf.metrics import color_shift
+from echo_hf.submissions.submit import SubmitResult, submit
+from tests.errors_for_tests import said_by
 from tests.hub.conftest import Command
 from tests.local_hub import STRANGER, LocalHub
-from tests.submissions.conftest import EDITS, INPUTS, NAMES, REPO, TAG, folder_of, noise
+from tests.submissions.conftest import (
+    EDITS,
+    INPUTS,
+    NAMES,
+    REPO,
+    TAG,
+    files_in,
+    folder_of,
+    noise,
+    propose,
+    write_release_of,
+)
 
 PLACE = "submissions/fern"
 
@@ -51,3 +71,173 @@ def test_a_stranger_proposes_what_the_folder_holds(
     outputs = [Image.open(io.BytesIO(noise("fern", name))) for name in EDITS]
     assert shift["value"] == pytest.approx(color_shift(inputs, outputs, protocol="corrected").value)
     assert digest in repository.pulls[1].said[0]
+
+
+def with_notes(system: str, name: str) -> bytes:
+    """An image whose file says who made it."""
+    notes, sink = PngInfo(), io.BytesIO()
+    notes.add_text("parameters", "a fox, by Mira")
+    Image.open(io.BytesIO(noise(system, name))).save(sink, "PNG", pnginfo=notes)
+    return sink.getvalue()
+
+
+def bomb(side: int = 60_000) -> bytes:
+    """A file of a kilobyte that says it has 3,600 million pixels."""
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+        )
+
+    header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    parts = (b"IHDR", header), (b"IDAT", zlib.compress(bytes(1000))), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
+
+
+def of_ash(count: int) -> Callable[[str, str], bytes]:
+    """The first outputs are those of a system of the release, the others its own."""
+    return lambda system, name: noise("ash" if NAMES.index(name) < count else system, name)
+
+
+def dry(folder: Path, release: str = f"{REPO}@{TAG}") -> SubmitResult:
+    return submit(release, f"fern={folder}", dry_run=True)
+
+
+def test_what_stays_is_counted(board: LocalHub, tmp_path: Path) -> None:
+    """Two of ash's outputs, two samples without an output, a file of no sample, and metadata."""
+    folder = folder_of(tmp_path / "fern", draw=of_ash(2), samples=NAMES[:-2])
+    for name in ("word00", "word01"):
+        (folder / f"{name}.png").write_bytes(with_notes("fern", name))
+    (folder / "holiday.png").write_bytes(noise("fern", "holiday"))
+    done = dry(folder)
+    assert done.submission.counts == {
+        "outputs": len(NAMES) - 2,
+        "copied_output": 2,
+        "metadata_text": 2,
+        "not_submitted": 2,
+        "unknown_sample": 1,
+    }
+    assert done.checked.remarks["copied_output"] == NAMES[:2]  # type: ignore[index]
+    assert board.repositories[REPO].pulls == {}
+
+
+def spoil(folder: Path, data: bytes) -> None:
+    (folder / f"{NAMES[0]}.png").write_bytes(data)
+
+
+def link_out(folder: Path) -> None:
+    (folder.parent / "secret.png").write_bytes(noise("fern", "secret"))
+    (folder / f"{NAMES[0]}.png").unlink()
+    (folder / f"{NAMES[0]}.png").symlink_to(folder.parent / "secret.png")
+
+
+def repeat(folder: Path) -> None:
+    for name in NAMES[:3]:
+        (folder / f"{name}.png").write_bytes(noise("fern", "same"))
+
+
+def flood(folder: Path) -> None:
+    for number in range(10_000):
+        (folder / f"more{number}.png").touch()
+
+
+HOSTILE: dict[str, tuple[Callable[[Path], None], Refusal, str]] = {
+    "a bomb": (lambda folder: spoil(folder, bomb()), Refusal.FLAWED, "1 output cannot be used"),
+    "words": (lambda folder: spoil(folder, b"no image"), Refusal.FLAWED, "cannot be used (edit0"),
+    "a link": (link_out, Refusal.FLAWED, "it leads out of its folder"),
+    "10,000 files": (flood, Refusal.TOO_MANY_FILES, "expected at most 24"),
+    "too few": (
+        lambda folder: [(folder / f"{name}.png").unlink() for name in NAMES[:5]],  # type: ignore[return-value]
+        Refusal.TOO_FEW,
+        "outputs of 19 of 24 samples",
+    ),
+    "one image": (repeat, Refusal.FLAWED, "3 of 24 outputs are one image for several samples"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_what_is_no_submission_is_refused_in_a_line(
+    board: LocalHub, tmp_path: Path, kind: str
+) -> None:
+    spoils, reason, said = HOSTILE[kind]
+    folder = folder_of(tmp_path / "fern")
+    spoils(folder)
+    with pytest.raises(SubmissionError) as raised:
+        submit(f"{REPO}@{TAG}", f"fern={folder}", api=board.api())
+    assert raised.value.reason is reason
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert board.repositories[REPO].pulls == {}
+
+
+def test_outputs_of_another_system_are_refused(board: LocalHub, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "fern", draw=of_ash(3))
+    assert "3 of 24 outputs are those of other systems" in said_by(SubmissionError, dry, folder)
+
+
+def test_images_of_another_tag_are_refused(
+    board: LocalHub, tmp_path: Path, publish_old: None
+) -> None:
+    """Whatever sample they were made for."""
+    shifted = dict(zip(NAMES, (*NAMES[1:], NAMES[0]), strict=True))
+    folder = folder_of(tmp_path / "fern", draw=lambda _, name: noise("dogwood", shifted[name]))
+    said = said_by(SubmissionError, dry, folder)
+    assert "24 of 24 outputs are those of other systems or releases" in said
+    assert "'dogwood' of v0" in said
+
+
+@pytest.fixture
+def publish_old(board: LocalHub, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    release = write_release_of(tmp_path / "old", ("dogwood", "elm"), "lumen-old")
+    publish(release, REPO, "v0", api=board.api(), allow_unscreened=True)
+
+
+@pytest.mark.parametrize("name", ["<b>fern</b>", "../fern", "Fern", "f" * 65, "fern\n", "@mira"])
+def test_a_name_that_is_no_folder_is_refused(board: LocalHub, tmp_path: Path, name: str) -> None:
+    folder = folder_of(tmp_path / "images", samples=NAMES[:1])
+    said_by(EchoError, submit, f"{REPO}@{TAG}", f"{name}={folder}", api=board.api())
+    assert board.repositories[REPO].pulls == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"code": "http://code.example"}, "code is 'http://code.example'"),
+        ({"code": "https://mira:secret@code.example"}, "leave it out"),
+        ({"model": "hf_" + "a" * 34}, "model with a key in it: leave it out"),
+        ({"developer": "a\x1b[2Jb"}, "expected words without control"),
+    ],
+)
+def test_what_is_public_holds_no_secret(
+    board: LocalHub, tmp_path: Path, given: dict[str, str], said: str
+) -> None:
+    folder = folder_of(tmp_path / "fern")
+    assert said in said_by(
+        ConfigError, submit, f"{REPO}@{TAG}", f"fern={folder}", api=board.api(), **given
+    )
+
+
+def test_a_folder_takes_no_submission(_release: Path, tmp_path: Path) -> None:
+    """It only says what would become of one, or writes it."""
+    folder = folder_of(tmp_path / "fern")
+    said = said_by(ConfigError, submit, str(_release), f"fern={folder}")
+    assert "add --to FOLDER or --dry-run" in said
+    assert dry(folder, str(_release)).submission.repo_id is None
+    done = submit(str(_release), f"fern={folder}", to=tmp_path / "to")
+    assert done.path == tmp_path / "to" / "fern"
+    assert {path.name for path in done.path.iterdir()} == {
+        "submission.json",
+        "outputs-00000.parquet",
+    }
+
+
+def test_a_name_that_was_merged_is_taken(board: LocalHub, bundle: Path, tmp_path: Path) -> None:
+    board.repositories[REPO].merge(propose(board, files_in(bundle)))
+    folder = folder_of(tmp_path / "other", "other")
+    said = said_by(SubmissionError, submit, f"{REPO}@{TAG}", f"fern={folder}", api=board.api())
+    assert "has a submission 'fern' already" in said
+    again = folder_of(tmp_path / "again")
+    said = said_by(SubmissionError, submit, f"{REPO}@{TAG}", f"moss={again}", api=board.api())
+    assert "24 of 24 outputs are those of other systems" in said
+    assert "submission 'fern'" in said
