@@ -146,6 +146,7 @@ OPENED: Mapping[str, set[str]] = {
         *("samples/screenshots.py", "systems/journal.py"),
         *("systems/images.py", "hub/hydrate.py", "hub/release.py", "hub/publish.py"),
         *("hub/authors_dataset.py", "engines/batch_rows.py"),
+        *("submissions/checks.py", "submissions/submit.py"),
     },
     "named by a user in a config or a command": {
         *("builder/takedown.py", "builder/gold/folder.py", "builder/gold/posts.py"),

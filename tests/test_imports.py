@@ -81,6 +81,7 @@ FLOORS = (
     ("systems",),
     ("judging",),
     ("report",),
+    ("submissions",),
     ("builder",),  # so that nobody needs it who evaluates
     ("apps", "quickstart"),
     ("schedule",),

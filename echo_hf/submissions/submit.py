@@ -77,7 +77,7 @@ def find_known(
 ) -> KnownOutputs:
     """Find the outputs in all tags of a repository, and in submissions that were merged.
 
-    `others` names revisions of further submissions by their folders.
+    `others` names further submissions by the commits that have them.
     """
     origins = dict[str, str]()
     if remote is None:
@@ -93,8 +93,7 @@ def find_known(
                 for row in remote.read_leaves(commit, path, LEAVES):
                     digest = str((row["image"] or {}).get("path")).partition(".")[0]
                     origins[digest] = f"{row['system']!r} of {tag}"
-    revisions = [(state.head, ""), *((commit, name) for name, commit in (others or {}).items())]
-    for commit, only in revisions:
+    for commit, only in {state.head: "", **(others or {})}.items():
         for path in sorted(remote.list_files(commit)):
             folder_name, _, file = path.removeprefix(f"{SUBMISSIONS_FOLDER}/").partition("/")
             if not path.startswith(SUBMISSIONS_FOLDER) or not SHARD_NAME.fullmatch(file):

@@ -48,11 +48,11 @@ SYSTEMS = ("ash", "birch", "cedar")
 Draw = Callable[[str, str], bytes]
 
 
-def noise(system: str, word: str, side: int = 24) -> bytes:
-    """An image that nobody else has drawn."""
+def noise(system: str, word: str) -> bytes:
+    """An image of soft spots that nobody else has drawn."""
     rng = np.random.default_rng([*system.encode(), 0, *word.encode()])
-    sink = io.BytesIO()
-    Image.fromarray(rng.integers(0, 256, (side, side, 3), np.uint8)).save(sink, "PNG")
+    spots, sink = Image.fromarray(rng.integers(0, 256, (6, 6, 3), np.uint8)), io.BytesIO()
+    spots.resize((48, 48), Image.Resampling.BICUBIC).save(sink, "PNG")
     return sink.getvalue()
 
 
@@ -109,6 +109,11 @@ def write_release_of(folder: Path, systems: Iterable[str], name: str) -> Path:
     tables = select_released_tables(root(folder), samples).configs
     facts = ReleaseFacts(name, TARGET)
     return write_release(folder / "release", {**samples, **tables}, store, facts).path
+
+
+@pytest.fixture
+def release(_release: Path) -> Path:
+    return _release
 
 
 @contextmanager

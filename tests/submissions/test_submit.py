@@ -175,6 +175,21 @@ def test_outputs_of_another_system_are_refused(board: LocalHub, tmp_path: Path) 
     assert "3 of 24 outputs are those of other systems" in said_by(SubmissionError, dry, folder)
 
 
+def test_outputs_that_only_look_like_another_systems_are_refused(
+    board: LocalHub, tmp_path: Path
+) -> None:
+    """Another size and format: no byte is the same."""
+    folder = folder_of(tmp_path / "fern")
+    for name in NAMES[:3]:
+        image = Image.open(io.BytesIO(noise("ash", name)))
+        image.resize((96, 96), Image.Resampling.BICUBIC).save(
+            folder / f"{name}.png", "JPEG", quality=90
+        )
+    said = said_by(SubmissionError, dry, folder)
+    assert "3 of 24 outputs are those of other systems" in said
+    assert "edit0: ash" in said
+
+
 def test_images_of_another_tag_are_refused(
     board: LocalHub, tmp_path: Path, publish_old: None
 ) -> None:
@@ -218,13 +233,13 @@ def test_what_is_public_holds_no_secret(
     )
 
 
-def test_a_folder_takes_no_submission(_release: Path, tmp_path: Path) -> None:
+def test_a_folder_takes_no_submission(release: Path, tmp_path: Path) -> None:
     """It only says what would become of one, or writes it."""
     folder = folder_of(tmp_path / "fern")
-    said = said_by(ConfigError, submit, str(_release), f"fern={folder}")
+    said = said_by(ConfigError, submit, str(release), f"fern={folder}")
     assert "add --to FOLDER or --dry-run" in said
-    assert dry(folder, str(_release)).submission.repo_id is None
-    done = submit(str(_release), f"fern={folder}", to=tmp_path / "to")
+    assert dry(folder, str(release)).submission.repo_id is None
+    done = submit(str(release), f"fern={folder}", to=tmp_path / "to")
     assert done.path == tmp_path / "to" / "fern"
     assert {path.name for path in done.path.iterdir()} == {
         "submission.json",

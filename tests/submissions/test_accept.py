@@ -1,0 +1,226 @@
+"""An accepted submission is judged within a budget, and placed where its ratings put it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from huggingface_hub import HfApi
+from scipy.optimize import minimize
+from typer.testing import CliRunner
+
+from echo_hf.cli import app
+from echo_hf.errors import ConfigError, ScoreError, SubmissionError
+from echo_hf.hub.leaderboard import read_scored, render_leaderboard
+from echo_hf.hub.load import load_manifest
+from echo_hf.schedule.turn import accept, list_submissions, open_submissions
+from tests.errors_for_tests import said_by
+from tests.hub.conftest import Command
+from tests.judging.judges_for_tests import ScriptedJudge, judge_of
+from tests.local_hub import LocalHub
+from tests.schedule.conftest import change
+from tests.submissions.conftest import (
+    EDITS,
+    NAMES,
+    REPO,
+    SYSTEMS,
+    TAG,
+    WORDS,
+    files_in,
+    noise,
+    propose,
+    rating_of,
+    sign,
+)
+
+SCHEDULE = {"repo_id": REPO, "budget_usd": 10, "allow_rules": True, "allow_unscreened": True}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A benchmark of its own, whose loop keeps the board."""
+    done = CliRunner().invoke(app, ["init", "benchmark", str(tmp_path / "mine")])
+    assert done.exit_code == 0, done.output
+    path = tmp_path / "mine" / "benchmark.yaml"
+    change(path, schedule=SCHEDULE, judges=[judge_of()])
+    return path
+
+
+def ratings(system: str, samples: tuple[str, ...]) -> list[int]:
+    return [rating_of(hashlib.sha256(noise(system, name)).hexdigest()) for name in samples]
+
+
+def count_points(one: list[int], other: list[int]) -> tuple[float, float]:
+    pairs = [*zip(one, other, strict=True)]
+    won = sum((a > b) + 0.5 * (a == b) for a, b in pairs)
+    return won, len(pairs) - won
+
+
+def fit(samples: tuple[str, ...], fixed: Mapping[str, float], free: tuple[str, ...]) -> list[float]:
+    """Bradley-Terry strengths by maximum likelihood, a tie as half a point each."""
+    given = {system: ratings(system, samples) for system in (*fixed, *free)}
+
+    def loss(values: np.ndarray) -> float:
+        strength = {**fixed, **dict(zip(free, values, strict=True))}
+        total = 0.0
+        for a, b in combinations(given, 2):
+            won, lost = count_points(given[a], given[b])
+            lead = strength[a] - strength[b]
+            total += won * np.logaddexp(0, -lead) + lost * np.logaddexp(0, lead)
+        return float(total)
+
+    return [*minimize(loss, np.zeros(len(free)), tol=1e-12).x]
+
+
+@pytest.mark.parametrize(
+    ("split", "samples"), [("text_to_image", WORDS), ("image_to_image", EDITS)]
+)
+def test_a_submission_from_the_command_line_to_a_placed_board(
+    board: LocalHub,
+    bundle: Path,
+    config: Path,
+    eyes: ScriptedJudge,
+    split: str,
+    samples: tuple[str, ...],
+) -> None:
+    """Its strength is that of greatest likelihood among strengths that stay; only it is judged."""
+    propose(board, files_in(bundle))
+    done = accept(config, 1, api=board.api())
+    assert done.placement is not None
+    assert (done.cost_usd, len(eyes.asked)) == (0.25 * len(NAMES), len(NAMES))
+    placed = done.placement.splits[split]
+    anchors = np.array(fit(samples, {}, SYSTEMS))
+    strengths = dict(zip(SYSTEMS, anchors - anchors.mean(), strict=True))
+    (expected,) = fit(samples, strengths, ("fern",))
+    assert placed.strength == pytest.approx(expected, abs=1e-3)
+    assert placed.rank == 1 + sum(value > expected for value in strengths.values())
+    assert (placed.systems, placed.rated) == (4, len(samples))
+    if placed.low is not None and placed.high is not None:
+        assert placed.low < placed.strength < placed.high
+
+
+def test_its_place_is_in_the_request_and_then_on_the_leaderboard(
+    board: LocalHub, bundle: Path, config: Path, command: Command, tmp_path: Path
+) -> None:
+    sign(bundle, model="<b>fern</b>")
+    propose(board, files_in(bundle))
+    repository, before = board.repositories[REPO], board.files(REPO, "refs/pr/1")
+    done = command("schedule", config, "--accept", "1", hub=board)
+    assert (done.code, done.errors.replace("\r", "").count("echo-hf:")) == (0, 0)
+    assert "merge it by hand" in done.output
+    after = board.files(REPO, "refs/pr/1")
+    assert after.keys() - before.keys() == {"submissions/fern/result.json"}
+    told = json.loads(after["submissions/fern/result.json"])
+    assert told["submission"] == json.loads((bundle / "submission.json").read_bytes())["digest"]
+    comment = repository.pulls[1].said[-1]
+    assert "Sealed samples were not asked for" in comment
+    assert repository.branches["refs/pr/1"][:10] in comment
+    assert "submissions/fern/result.json" not in board.files(REPO)
+    assert [one.state for one in list_submissions(config, api=board.api())] == [
+        "accepted: merge it"
+    ]
+    assert "is accepted: merge" in said_by(ConfigError, accept, config, 1, api=board.api())
+
+    repository.merge(1)
+    page = render_leaderboard(read_scored(REPO, api=board.api()), TAG, "text_to_image")
+    row = next(line for line in page.splitlines() if "<td>fern<br>" in line)
+    placed = told["splits"]["text_to_image"]
+    assert f"<td>{placed['strength']:.3f}</td>" in row
+    assert f"<td>{placed['rank']} of 4</td>" in row
+    assert "&lt;b&gt;fern&lt;/b&gt;" in row
+    assert "Sealed samples were not asked for" in page
+    assert load_manifest(REPO, revision="main", api=board.api()).name == "lumen"
+
+
+def test_a_budget_that_ends_places_nobody_and_goes_on(
+    board: LocalHub, bundle: Path, config: Path, eyes: ScriptedJudge
+) -> None:
+    propose(board, files_in(bundle))
+    done = accept(config, 1, budget_usd=2.0, api=board.api())
+    assert done.placement is None
+    assert len(eyes.asked) < len(NAMES)
+    assert len(board.repositories[REPO].pulls[1].said) == 1
+    done = accept(config, 1, budget_usd=10.0, api=board.api())
+    assert done.placement is not None
+    assert len(eyes.asked) == len(NAMES)
+
+
+def test_what_is_changed_after_it_was_accepted_is_not_merged_unseen(
+    board: LocalHub, bundle: Path, config: Path
+) -> None:
+    propose(board, files_in(bundle))
+    accept(config, 1, api=board.api())
+    repository = board.repositories[REPO]
+    head = repository.commits[repository.branches["refs/pr/1"]]
+    stolen = {**head.files, "submissions/fern/submission.json": head.files["README.md"]}
+    repository.branches["refs/pr/1"] = repository.add("Mine", head.oid, stolen)
+    with open_submissions(config, api=board.api()) as (_, requests):
+        assert [one.state for one in requests.answer_open()] == ["refused: other_files"]
+
+
+def other_judge(config: Path) -> None:
+    change(config, judges=[judge_of("kite")])
+
+
+def pairwise(config: Path) -> None:
+    change(config, board="pairwise")
+
+
+def nobody(config: Path) -> None:
+    change(config, judges=[])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "error", "said"),
+    [
+        (other_judge, ScoreError, "was judged by ['mira'], here it is by ['kite']"),
+        (pairwise, ConfigError, "expected judges in the config, and board: ratings"),
+        (nobody, ConfigError, "expected judges in the config, and board: ratings"),
+    ],
+)
+def test_another_board_is_found_before_anybody_is_asked(
+    board: LocalHub,
+    bundle: Path,
+    config: Path,
+    eyes: ScriptedJudge,
+    spoil: Callable[[Path], None],
+    error: type[Exception],
+    said: str,
+) -> None:
+    propose(board, files_in(bundle))
+    spoil(config)
+    assert said in said_by(error, accept, config, 1, api=board.api())
+    assert eyes.asked == []
+
+
+def test_a_refused_submission_is_not_judged(
+    board: LocalHub, bundle: Path, config: Path, eyes: ScriptedJudge
+) -> None:
+    sign(bundle, samples=99)
+    propose(board, files_in(bundle))
+    assert "24 of 99" in said_by(SubmissionError, accept, config, 1, api=board.api())
+    assert "(1)" in said_by(ConfigError, accept, config, 2, api=board.api())
+    assert eyes.asked == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--accept", "1", "--once"], "go with --state and --runs alone"),
+        (["--submissions", "--accept", "1"], "go with --state and --runs alone"),
+        (["--once", "--budget", "2"], "--budget goes with --accept"),
+    ],
+)
+def test_choices_that_do_not_go_together(config: Path, arguments: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, ["schedule", str(config), *arguments])
+    assert said in str(result.exception)
+
+
+def test_a_config_may_take_none(config: Path) -> None:
+    change(config, schedule={**SCHEDULE, "submissions": None})
+    assert "takes no submissions" in said_by(ConfigError, list_submissions, config, api=HfApi())

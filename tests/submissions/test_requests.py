@@ -1,0 +1,309 @@
+"""Open requests are looked at in quarantine, and each is answered once for its content."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from echo_hf.config.sections import SubmissionsOptions
+from echo_hf.hub.publish import publish
+from echo_hf.hub.submissions import OUTPUTS_SCHEMA, Refusal
+from echo_hf.submissions.requests import SubmissionRequests
+from tests.judging.judges_for_tests import ScriptedJudge
+from tests.local_hub import LocalHub
+from tests.submissions.conftest import NAMES, REPO, files_in, noise, propose, sign, write_release_of
+from tests.submissions.test_submit import bomb, of_ash, with_notes
+
+Draw = Callable[[str, str], bytes]
+
+
+def comments(board: LocalHub, number: int = 1) -> list[str]:
+    return board.repositories[REPO].pulls[number].said[1:]
+
+
+def write_shard(folder: Path, cells: dict[str, Any], name: str = "outputs-00000.parquet") -> None:
+    rows = [
+        {"sample_id": sample, "image": cell, "sha256": "0" * 64, "width": 1, "height": 1}
+        for sample, cell in cells.items()
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, OUTPUTS_SCHEMA), folder / name)
+    sign(folder)
+
+
+def drawn_by(draw: Draw) -> Callable[[Path], None]:
+    """Replaces the images by others, and signs that."""
+    return lambda folder: write_shard(
+        folder, {name: {"bytes": draw("fern", name), "path": None} for name in NAMES}
+    )
+
+
+def with_cell(sample: str, cell: dict[str, Any]) -> Callable[[Path], None]:
+    own = {name: {"bytes": noise("fern", name), "path": None} for name in NAMES}
+    return lambda folder: write_shard(folder, {**own, sample: cell})
+
+
+def say(**changes: Any) -> Callable[[Path], None]:
+    return lambda folder: sign(folder, **changes)
+
+
+def overwrite(name: str, data: bytes) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        (folder / name).write_bytes(data)
+
+    return write
+
+
+def repeat_a_value(folder: Path) -> None:
+    """A table of a few kilobytes that stands for 300 MB."""
+    cell = {"bytes": bytes(300 << 20), "path": None}
+    row = {"sample_id": "edit0", "image": cell, "sha256": "", "width": 1, "height": 1}
+    table = pa.Table.from_pylist([row], OUTPUTS_SCHEMA)
+    pq.write_table(table, folder / "outputs-00000.parquet", compression="zstd")
+    assert (folder / "outputs-00000.parquet").stat().st_size < 1 << 17
+    sign(folder)
+
+
+def claim(folder: Path) -> None:
+    """A better figure than its outputs give."""
+    told = json.loads((folder / "submission.json").read_bytes())
+    assert told["figures"]
+    told["figures"][0]["value"] /= 2
+    sign(folder, figures=told["figures"])
+
+
+HOSTILE: dict[str, tuple[Callable[[Path], None], Refusal, str]] = {
+    "a path in the table": (
+        with_cell("edit0", {"bytes": None, "path": "/etc/passwd"}),
+        Refusal.UNREADABLE_BUNDLE,
+        "no path or address in a table is followed",
+    ),
+    "a sample that leads out": (
+        with_cell("../../../mine", {"bytes": noise("fern", "x"), "path": None}),
+        Refusal.TOO_MANY_FILES,
+        "expected at most 24",
+    ),
+    "a bomb of pixels": (
+        with_cell("edit0", {"bytes": bomb(), "path": None}),
+        Refusal.FLAWED,
+        "1 output cannot be used",
+    ),
+    "a bomb of rows": (repeat_a_value, Refusal.UNREADABLE_BUNDLE, "expected at most"),
+    "no table": (
+        overwrite("outputs-00000.parquet", b"PAR1PAR1"),
+        Refusal.OTHER_CONTENT,
+        "other files than it names",
+    ),
+    "no JSON": (overwrite("submission.json", b"{" * 5000), Refusal.UNREADABLE_BUNDLE, ""),
+    "more keys": (say(run="rm -rf /"), Refusal.UNREADABLE_BUNDLE, "run is"),
+    "another digest": (
+        lambda folder: overwrite(
+            "submission.json",
+            (folder / "submission.json").read_bytes().replace(b'"unknown"', b'"Northlight"'),
+        )(folder),
+        Refusal.OTHER_CONTENT,
+        "another digest than its content gives",
+    ),
+    "another name": (say(name="moss"), Refusal.OTHER_CONTENT, "calls itself 'moss'"),
+    "a name of markup": (say(name="<b>"), Refusal.UNREADABLE_BUNDLE, "name is '<b>'"),
+    "a system's name": (say(name="fern", tag="v0"), Refusal.UNKNOWN_RELEASE, "at 'v0'"),
+    "another dataset": (say(repo_id="tofu/echo"), Refusal.UNKNOWN_RELEASE, "'tofu/echo'"),
+    "another manifest": (say(manifest="0" * 64), Refusal.UNKNOWN_RELEASE, "another manifest"),
+    "a claim": (claim, Refusal.OTHER_FIGURES, "says that 'color_shift' of 'image_to_image' is"),
+    "more samples": (say(samples=99), Refusal.OTHER_FIGURES, "24 of 99 samples"),
+    "metadata": (drawn_by(with_notes), Refusal.OTHER_CONTENT, "images with metadata"),
+    "a system's outputs": (drawn_by(of_ash(3)), Refusal.FLAWED, "3 of 24 outputs are those of"),
+    "a script": (overwrite("run.py", b"import os"), Refusal.OTHER_FILES, "has a file 'run.py'"),
+    "a place": (overwrite("result.json", b"{}"), Refusal.OTHER_FILES, "'result.json'"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_submission_has_an_answer_of_one_line(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests, eyes: ScriptedJudge, kind: str
+) -> None:
+    spoil, reason, said = HOSTILE[kind]
+    spoil(bundle)
+    propose(board, files_in(bundle))
+    for _ in range(2):
+        (submission,) = requests.answer_open()
+        assert submission.answer is not None
+        assert submission.answer.reason is reason, submission.answer.answer
+    (comment,) = comments(board)
+    assert comment == submission.answer.answer
+    assert said in comment.replace("\\", "")
+    assert "\n" not in comment
+    assert eyes.asked == requests.failed == []
+    assert board.repositories[REPO].open_pulls
+    assert [*requests.folder.cache.iterdir()] == []
+
+
+PATHS: dict[str, tuple[dict[str, bytes], Refusal, str]] = {
+    "a card": ({"README.md": b"# Mine"}, Refusal.OTHER_FILES, "also changes 'README.md'"),
+    "another folder": (
+        {"submissions/moss/submission.json": b"{}"},
+        Refusal.OTHER_FILES,
+        "also changes 'submissions/moss/submission.json'",
+    ),
+    "a folder in it": (
+        {"submissions/fern/more/x.parquet": b""},
+        Refusal.OTHER_FILES,
+        "has a file 'more/x.parquet'",
+    ),
+    "10,000 files": (
+        {f"submissions/fern/outputs-{number:05}.parquet": b"" for number in range(10_000)},
+        Refusal.TOO_MANY_FILES,
+        "expected at most 33",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PATHS)
+def test_a_request_is_refused_by_its_list_of_files(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests, kind: str
+) -> None:
+    """Before any content of it is read."""
+    more, reason, said = PATHS[kind]
+    propose(board, {**files_in(bundle), **more})
+    board.asked.clear()
+    (submission,) = requests.answer_open()
+    assert submission.answer is not None
+    assert (submission.answer.reason, said in comments(board)[0].replace("\\", "")) == (
+        reason,
+        True,
+    )
+    assert not [path for _, path in board.asked if "/resolve/" in path]
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "<img src=x>", "Fern", "f" * 65, "fern\x1b[2J", ".git", "@everyone"]
+)
+def test_a_folder_of_a_strange_name_is_refused(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests, name: str
+) -> None:
+    propose(board, files_in(bundle, name))
+    (submission,) = requests.answer_open()
+    assert submission.answer is not None
+    assert submission.answer.reason is Refusal.BAD_NAME
+    assert comments(board)[0].isprintable()
+
+
+def test_a_good_submission_waits_and_costs_nothing(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests, eyes: ScriptedJudge
+) -> None:
+    propose(board, files_in(bundle))
+    assert [one.state for one in requests.list_open()] == ["not looked at yet"]
+    for _ in range(2):
+        assert [one.state for one in requests.answer_open()] == ["waits for --accept"]
+    (comment,) = comments(board)
+    assert "outputs of 24 of 24 samples, and nothing speaks against them" in comment
+    assert [one.state for one in requests.list_open()] == ["waits for --accept"]
+    assert eyes.asked == []
+
+
+def test_what_changes_is_looked_at_again(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests
+) -> None:
+    repository, number = board.repositories[REPO], propose(board, files_in(bundle))
+    requests.answer_open()
+    claim(bundle)
+    other = propose(board, files_in(bundle))
+    repository.branches[f"refs/pr/{number}"] = repository.branches.pop(f"refs/pr/{other}")
+    del repository.pulls[other]
+    assert [one.state for one in requests.answer_open()] == ["refused: other_figures"]
+    assert len(comments(board)) == 2
+
+
+def test_a_request_is_compared_with_where_it_left_the_main_branch(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests
+) -> None:
+    propose(board, files_in(bundle))
+    board.repositories[REPO].change("something else", notes=b"later")
+    assert [one.state for one in requests.answer_open()] == ["waits for --accept"]
+
+
+def test_requests_without_a_submission_are_left_alone(
+    board: LocalHub, requests: SubmissionRequests
+) -> None:
+    propose(board, {"README.md": b"# A typo"})
+    board.repositories[REPO].propose("A question", "how?", None)
+    assert requests.answer_open() == []
+    assert [len(pull.said) for pull in board.repositories[REPO].pulls.values()] == [1, 1]
+
+
+def test_a_submission_of_the_outputs_of_an_earlier_one_is_refused(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests
+) -> None:
+    propose(board, files_in(bundle))
+    sign(bundle, name="moss")
+    propose(board, files_in(bundle, "moss"), "sora")
+    assert [one.state for one in requests.answer_open()] == [
+        "waits for --accept",
+        "refused: flawed",
+    ]
+    assert "submission 'fern'" in comments(board, 2)[0]
+
+
+def test_outputs_of_another_tag_are_refused(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests, tmp_path: Path
+) -> None:
+    (tmp_path / "old").mkdir()
+    release = write_release_of(tmp_path / "old", ("dogwood", "elm"), "lumen-old")
+    publish(release, REPO, "v0", api=board.api(), allow_unscreened=True)
+    drawn_by(lambda _, name: noise("dogwood", name))(bundle)
+    propose(board, files_in(bundle))
+    assert [one.state for one in requests.answer_open()] == ["refused: flawed"]
+    assert "'dogwood' of v0" in comments(board)[0]
+
+
+def test_an_account_has_a_quota(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests
+) -> None:
+    """Of what is open, and of what it opened in 30 days; it is over when one is closed."""
+    requests = replace(requests, options=SubmissionsOptions(open=1, in_30_days=2))
+    repository = board.repositories[REPO]
+    for name in ("fern", "moss"):
+        sign(bundle, name=name)
+        propose(board, files_in(bundle, name))
+    propose(board, files_in(bundle, "moss"), "sora")
+    states = [one.state for one in requests.answer_open()]
+    assert states == ["waits for --accept", "refused: over_quota", "refused: flawed"]
+    assert "has 1 submissions open: expected at most 1" in comments(board, 2)[0].replace("\\", "")
+    requests.answer_open()
+    assert len(comments(board, 2)) == 1
+    repository.pulls[1].status = "closed"
+    assert next(one.state for one in requests.answer_open()) == "waits for --accept"
+    repository.pulls[2].status = "closed"
+    sign(bundle, name="lichen")
+    propose(board, files_in(bundle, "lichen"))
+    assert [one.state for one in requests.answer_open()][-1] == "refused: over_quota"
+    assert "has 2 submissions in 30 days" in comments(board, 4)[0].replace("\\", "")
+    repository.pulls[4].created = "2026-05-02T00:00:00.000Z"
+    assert [one.state for one in requests.answer_open()][-1] == "waits for --accept"
+
+
+def test_markup_of_a_submission_is_escaped(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests
+) -> None:
+    sign(bundle, model="<img src=x onerror=alert(1)> [a](https://b.example)", tag="<b>v1</b>")
+    propose(board, files_in(bundle))
+    requests.answer_open()
+    assert "<b>" not in comments(board)[0].replace("\\<b\\>", "")
+
+
+def test_other_tables_are_no_outputs(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests
+) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"sample_id": ["edit0"], "url": ["https://b.example/x"]}), sink)
+    (bundle / "outputs-00000.parquet").write_bytes(sink.getvalue())
+    sign(bundle)
+    propose(board, files_in(bundle))
+    assert [one.state for one in requests.answer_open()] == ["refused: unreadable_bundle"]
