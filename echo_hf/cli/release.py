@@ -209,7 +209,7 @@ def _handle_submissions(
     if number is None:
         listed = describe_open(loop.list_submissions(config, **place))
         show_open(make_console(), listed)
-        return {"submissions": listed}
+        return {"submissions": [row._asdict() for row in listed]}
     with open_progress(sums_up_calls=True) as watch:
         done = loop.accept(config, number, budget_usd=budget, watch=watch, **place)
     show_placement(watch.console, done)

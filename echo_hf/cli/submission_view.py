@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console
 
@@ -50,31 +50,42 @@ def show_submission(console: Console, done: SubmitResult) -> None:
         )
 
 
-def describe_open(submissions: Iterable[OpenSubmission]) -> list[dict[str, Any]]:
-    """Describe the open submissions of others as JSON has them."""
+class OpenRow(NamedTuple):
+    """An open submission of somebody, as a screen and JSON have it."""
+
+    number: int
+    title: str
+    author: str
+    url: str
+    commit: str
+    state: str
+    answer: str | None
+
+
+def describe_open(submissions: Iterable[OpenSubmission]) -> list[OpenRow]:
     return [
-        {
-            "number": submission.request.number,
-            "title": submission.request.title,
-            "author": submission.request.author,
-            "url": submission.request.url,
-            "commit": submission.changes.commit,
-            "state": submission.state,
-            "answer": submission.answer and submission.answer.answer,
-        }
+        OpenRow(
+            submission.request.number,
+            submission.request.title,
+            submission.request.author,
+            submission.request.url,
+            submission.changes.commit,
+            submission.state,
+            submission.answer and submission.answer.answer,
+        )
         for submission in submissions
     ]
 
 
-def show_open(console: Console, listed: Sequence[dict[str, Any]]) -> None:
+def show_open(console: Console, listed: Sequence[OpenRow]) -> None:
     """Show the open submissions, and what each waits for."""
     if not listed:
         say(console, "no submission is open")
         return
     table = make_table("number", "title", "by", "state", left=("title", "by", "state"))
     for row in listed:
-        cells = (clean(row[name], 60) for name in ("title", "author", "state"))
-        table.add_row(str(row["number"]), *cells)
+        cells = (clean(cell, 60) for cell in (row.title, row.author, row.state))
+        table.add_row(str(row.number), *cells)
     console.print(table)
     hint = "`echo-hf schedule CONFIG --once` checks and answers; --accept N has one judged"
     say(console, hint, "dim")

@@ -85,6 +85,7 @@ class ScoredRelease:
     released: datetime.date | None = None
     carried: pa.Table | None = field(default=None, compare=False)
     submitted: tuple[Placement, ...] = field(default=(), compare=False)
+    head: str | None = field(default=None, compare=False)  # the commit that was read for these
 
     def group_figures(self, split: str, protocol: str) -> dict[str, list[FigureRow]]:
         by_metric: dict[str, list[FigureRow]] = {}
@@ -120,16 +121,15 @@ def read_scored(
     releases = {(release.tag, release.commit): release for release in known}
     state = remote.require_state()
     tags = sorted(state.tags.items(), key=lambda pair: _make_sort_key(pair[0]), reverse=True)
-    placed: dict[str, list[Placement]] = {}
-    for placement in read_placements(remote, state.head):
-        placed.setdefault(placement.tag, []).append(placement)
-    return tuple(
-        replace(
-            releases.get(tagged) or _read_release(remote, *tagged),
-            submitted=tuple(placed.get(tagged[0], ())),
-        )
-        for tagged in tags
-    )
+    scored = [releases.get(tagged) or _read_release(remote, *tagged) for tagged in tags]
+    if any(release.head == state.head for release in scored):
+        return tuple(scored)
+    placements = read_placements(remote, state.head)
+    for number, release in enumerate(scored):
+        submitted = tuple(each for each in placements if each.tag == release.tag)
+        if release.head is None or release.submitted != submitted:
+            scored[number] = replace(release, submitted=submitted, head=state.head)
+    return tuple(scored)
 
 
 def _make_sort_key(tag: str) -> list[str | int]:

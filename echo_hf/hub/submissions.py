@@ -54,13 +54,13 @@ class Refusal(Reason):
     NAME_TAKEN = "name_taken", "another submission has its name"
     OTHER_FILES = "other_files", "it changes files beside its own"
     TOO_MANY_FILES = "too_many_files", "there are more files than there may be"
-    TOO_LARGE = "too_large", "its files are larger than they may be"
+    BUNDLE_TOO_LARGE = "bundle_too_large", "its files are larger than they may be"
     UNREADABLE_BUNDLE = "unreadable_bundle", "its files are not of the form of a submission"
     OTHER_CONTENT = "other_content", "its files are not those that it names"
     UNKNOWN_RELEASE = "unknown_release", "it is of no release that is here"
     TOO_FEW = "too_few", "it has outputs of too few samples"
     FLAWED = "flawed", "too many of its outputs are no outputs of this system for these samples"
-    SPEECH = "words_to_judge", "words in its outputs speak to the judge"
+    WORDS_TO_JUDGE = "words_to_judge", "words in its outputs speak to the judge"
     OTHER_FIGURES = "other_figures", "its figures are not what its outputs give"
     OVER_QUOTA = "over_quota", "its account has as many submissions as one may have"
 
@@ -239,7 +239,7 @@ def check_listing(name: str, sizes: Mapping[str, int]) -> None:
     if size > MAX_BUNDLE_BYTES or text > MAX_TEXT_BYTES:
         size, limit = (text, MAX_TEXT_BYTES) if text > MAX_TEXT_BYTES else (size, MAX_BUNDLE_BYTES)
         raise SubmissionError(
-            Refusal.TOO_LARGE,
+            Refusal.BUNDLE_TOO_LARGE,
             f"submission {name!r} has {size:,} bytes: expected at most {limit:,}; save images as "
             "JPEG or WebP",
         )

@@ -47,14 +47,13 @@ MAX_NAMES = 3  # of samples in a message
 
 
 class Remark(Reason):
-    """What is to be said of an output of a submission, or of a sample without one."""
+    """A finding about an output of a submission, or about a sample without one."""
 
     NOT_SUBMITTED = "not_submitted", "there is no output of this sample"
-    UNKNOWN_SAMPLE = "unknown_sample", "no sample of the release has this id: it is left out"
-    UNUSABLE = "unusable_image", "no image that can be used"
-    COPIED = "copied_output", "it is an output of another system"
-    REPEATED = "repeated_image", "another sample has the same image"
-    SPEAKS = "words_speak_to_judge", "words in it speak to the judge"
+    NO_SUCH_SAMPLE = "no_such_sample", "no sample of the release has this id: it is left out"
+    UNUSABLE_IMAGE = "unusable_image", "no image that can be used"
+    COPIED_OUTPUT = "copied_output", "it is an output of another system"
+    REPEATED_IMAGE = "repeated_image", "another sample has the same image"
 
 
 @dataclass(frozen=True)
@@ -153,11 +152,11 @@ def check_outputs(
     metadata, pixels = Counter[MetadataKind](), dict[str, list[str]]()
     for number, (sample, output) in enumerate(outputs, 1):
         check_count(name, number, limit)
-        if sample in images or sample in remarks[Remark.UNUSABLE]:
+        if sample in images or sample in remarks[Remark.UNUSABLE_IMAGE]:
             message = f"submission {name!r} has two outputs of sample {sample[:80]!r}: keep one"
             raise SubmissionError(Refusal.UNREADABLE_BUNDLE, message)
         if sample not in asked:
-            remarks[Remark.UNKNOWN_SAMPLE][sample] = ""
+            remarks[Remark.NO_SUCH_SAMPLE][sample] = ""
             continue
         try:
             if isinstance(output, str):
@@ -168,7 +167,7 @@ def check_outputs(
             digest = store.put(cleaned)
             image = load_rgb(cleaned)
         except ImageError as error:
-            remarks[Remark.UNUSABLE][sample] = str(error)
+            remarks[Remark.UNUSABLE_IMAGE][sample] = str(error)
             continue
         metadata.update(kinds)
         images[sample], sizes[sample] = digest, image.size
@@ -176,23 +175,22 @@ def check_outputs(
         pixels.setdefault(shown, []).append(sample)
         for each in (digest, hashlib.sha256(output).hexdigest()):
             if origin := known.origins.get(each):
-                remarks[Remark.COPIED][sample] = origin
+                remarks[Remark.COPIED_OUTPUT][sample] = origin
     for names in pixels.values():
-        remarks[Remark.REPEATED].update(dict.fromkeys(names if len(names) > 1 else (), ""))
+        remarks[Remark.REPEATED_IMAGE].update(dict.fromkeys(names if len(names) > 1 else (), ""))
     remarks[Remark.NOT_SUBMITTED] = dict.fromkeys(asked - images.keys(), "")
     _refuse_flawed(name, images, remarks, len(asked))
-    remarks[Remark.COPIED] |= dict(known.find_near(images, store))
+    remarks[Remark.COPIED_OUTPUT] |= dict(known.find_near(images, store))
     _refuse_flawed(name, images, remarks, len(asked))
-    speech, figures = SpeechReading(0, 0), tuple[ResultRow, ...]()
     run = _draw(name, images, store, known.benchmark, folder / "run")
     speech = read_outputs(run.folder.root, run.folder.images, read_outputs_to_rate(run), watch)
     spoken = read_speech(run.folder.root).samples
-    remarks[Remark.SPEAKS] = {
+    words = {
         sample: phrase for sample, read in spoken.items() for phrase in read.values() if phrase
     }
-    if words := remarks[Remark.SPEAKS]:
+    if words:
         raise SubmissionError(
-            Refusal.SPEECH,
+            Refusal.WORDS_TO_JUDGE,
             f"submission {name!r}: words in {pluralize(len(words), 'output')} speak to the judge "
             f"({_name_some(words)}): draw them anew",
         )
@@ -225,7 +223,7 @@ def check_count(name: str, count: int, limit: int) -> None:
 def _refuse_flawed(
     name: str, images: Mapping[str, str], remarks: Mapping[Remark, Mapping[str, str]], asked: int
 ) -> None:
-    if unusable := remarks[Remark.UNUSABLE]:
+    if unusable := remarks[Remark.UNUSABLE_IMAGE]:
         raise SubmissionError(
             Refusal.FLAWED,
             f"submission {name!r}: {pluralize(len(unusable), 'output')} cannot be used "
@@ -239,8 +237,8 @@ def _refuse_flawed(
             f"at least {percent(MIN_SHARE)}, files named by sample id",
         )
     for remark, what in {
-        Remark.COPIED: "are those of other systems or releases",
-        Remark.REPEATED: "are one image for several samples",
+        Remark.COPIED_OUTPUT: "are those of other systems or releases",
+        Remark.REPEATED_IMAGE: "are one image for several samples",
     }.items():
         if len(remarks[remark]) > MAX_FLAWED_SHARE * len(images):
             raise SubmissionError(

@@ -127,7 +127,8 @@ def test_a_hub_out_of_reach_does_not_keep_posts_from_being_read(hub: LocalHub, t
     hub.dead = True
     done = take()
     assert {"collect", "update"} <= done.steps.keys()
-    assert [why.partition(" stopped")[0] for why in done.held] == ["settle", "propose"]
+    stopped = [why.partition(" stopped")[0] for why in done.held]
+    assert stopped == ["settle", "propose", "submissions"]
 
 
 def test_another_machine_goes_on_where_the_last_one_ended(

@@ -115,7 +115,7 @@ def test_what_stays_is_counted(board: LocalHub, tmp_path: Path) -> None:
         "copied_output": 2,
         "metadata_text": 2,
         "not_submitted": 2,
-        "unknown_sample": 1,
+        "no_such_sample": 1,
     }
     assert done.checked.remarks["copied_output"] == NAMES[:2]  # type: ignore[index]
     assert board.repositories[REPO].pulls == {}
