@@ -30,8 +30,11 @@ def show_submission(console: Console, done: SubmitResult) -> None:
         table.add_row(str(reason), f"{count:,}", reason.meaning)
     if table.row_count:
         console.print(table)
-    read = f"{checked.speech.read:,} read for words that speak to the judge"
-    say(console, f"{read}{f': {checked.speech.missing}' if checked.speech.missing else ''}", "dim")
+    speech = checked.speech
+    words = f"{speech.read:,} outputs read: no words speak to the judge"
+    if speech.missing:
+        words = f"words in outputs are not looked at: {speech.missing}"
+    say(console, words, "dim")
     say(console, "sealed samples are not asked for", "dim")
     if submission.figures:
         table = make_table("split", "metric", "value", "95 %", "n", left=("split", "metric"))

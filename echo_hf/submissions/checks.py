@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf._infra.text import clean, percent, pluralize
 from echo_hf.config.evaluation import EvaluationConfig
-from echo_hf.config.systems import SystemConfig
+from echo_hf.config.systems import MAX_OUTPUTS, SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, SubmissionError
 from echo_hf.hub.release import iterate_rows
@@ -44,6 +44,7 @@ from echo_hf.tables import OUTPUTS
 MIN_SHARE = 0.8  # of the samples that an output is asked for
 MAX_FLAWED_SHARE = 0.1  # of outputs that are copied, and of those that are repeated
 MAX_NAMES = 3  # of samples in a message
+DRAWS = frozenset(map(str, range(1, MAX_OUTPUTS)))
 
 
 class Remark(Reason):
@@ -51,6 +52,7 @@ class Remark(Reason):
 
     NOT_SUBMITTED = "not_submitted", "there is no output of this sample"
     NO_SUCH_SAMPLE = "no_such_sample", "no sample of the release has this id: it is left out"
+    OTHER_DRAW = "other_draw", "a further output of a sample: the first one is taken"
     UNUSABLE_IMAGE = "unusable_image", "no image that can be used"
     COPIED_OUTPUT = "copied_output", "it is an output of another system"
     REPEATED_IMAGE = "repeated_image", "another sample has the same image"
@@ -150,7 +152,12 @@ def check_outputs(
     images, sizes = dict[str, str](), dict[str, tuple[int, int]]()
     remarks = {remark: dict[str, str]() for remark in Remark}
     metadata, pixels = Counter[MetadataKind](), dict[str, list[str]]()
-    for number, (sample, output) in enumerate(outputs, 1):
+    number = 0
+    for sample, output in outputs:
+        if is_other_draw(sample, asked):
+            remarks[Remark.OTHER_DRAW][sample] = ""
+            continue
+        number += 1
         check_count(name, number, limit)
         if sample in images or sample in remarks[Remark.UNUSABLE_IMAGE]:
             message = f"submission {name!r} has two outputs of sample {sample[:80]!r}: keep one"
@@ -209,6 +216,12 @@ def check_outputs(
         speech,
         figures,
     )
+
+
+def is_other_draw(name: str, samples: Collection[str]) -> bool:
+    """Return whether a file is the second output of a sample, or a later one."""
+    sample, _, draw = name.rpartition(".")
+    return draw in DRAWS and sample in samples and name not in samples
 
 
 def check_count(name: str, count: int, limit: int) -> None:

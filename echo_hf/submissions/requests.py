@@ -331,7 +331,7 @@ def _compare(submission: Submission, checked: CheckedOutputs) -> None:
             Refusal.OTHER_FIGURES,
             f"submission {submission.name!r} {problem}: submit it as `echo-hf submit` writes it",
         )
-    if checked.metadata or Remark.NO_SUCH_SAMPLE in checked.remarks:
+    if checked.metadata or {Remark.NO_SUCH_SAMPLE, Remark.OTHER_DRAW} & checked.remarks.keys():
         raise SubmissionError(
             Refusal.OTHER_CONTENT,
             f"submission {submission.name!r} has images with metadata, or of no sample: submit it "

@@ -34,7 +34,13 @@ from echo_hf.hub.submissions import (
 )
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.progress import ProgressListener
-from echo_hf.submissions.checks import CheckedOutputs, KnownOutputs, check_count, check_outputs
+from echo_hf.submissions.checks import (
+    CheckedOutputs,
+    KnownOutputs,
+    check_count,
+    check_outputs,
+    is_other_draw,
+)
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import ON_HUB, Benchmark, find_release_folder
 from echo_hf.systems.files import FilesSystem, parse_source
@@ -225,9 +231,10 @@ def _read_outputs(
 ) -> Iterator[tuple[str, bytes | str]]:
     """Yield the output of each sample, and an empty one for each other file that is there."""
     tasks, named = known.benchmark.tasks(None).tasks, files.list_samples()
-    check_count(system.name, len(named), known.count_samples())
-    asked = {task.sample_id: task for task in tasks}
-    for name in sorted(named - asked.keys()):
+    asked = {task.sample_id for task in tasks}
+    firsts = sum(not is_other_draw(name, asked) for name in named)
+    check_count(system.name, firsts, known.count_samples())
+    for name in sorted(named - asked):
         yield name, ""
     for task in tasks:
         output = files.draw(Task(task.sample_id, "", task.split, ""))

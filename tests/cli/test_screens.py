@@ -85,6 +85,7 @@ SCREENS = {  # run one after the other in one folder
     "analyze": "analyze runs/quickstart",
     "report": "report quickstart-eval.yaml",
     "export": "export quickstart-eval.yaml exported --to every-eval-ever",
+    "submit": "submit runs/quickstart --images warm=warm --model you/warm --dry-run",
     "eval-several": "eval several.yaml --outputs 3 --yes",
     "forget": "forget mine/benchmark.yaml https://x.com/mira_draws/status/9900316480379532473",
 }

@@ -104,11 +104,12 @@ def dry(folder: Path, release: str = f"{REPO}@{TAG}") -> SubmitResult:
 
 
 def test_what_stays_is_counted(board: LocalHub, tmp_path: Path) -> None:
-    """Two of ash's outputs, two samples without an output, a file of no sample, and metadata."""
+    """Copies, samples without an output, files of no sample, a second draw, and metadata."""
     folder = folder_of(tmp_path / "fern", draw=of_ash(2), samples=NAMES[:-2])
     for name in ("word00", "word01"):
         (folder / f"{name}.png").write_bytes(with_notes("fern", name))
     (folder / "holiday.png").write_bytes(noise("fern", "holiday"))
+    (folder / "word00.1.png").write_bytes(noise("fern", "again"))
     done = dry(folder)
     assert done.submission.counts == {
         "outputs": len(NAMES) - 2,
@@ -116,6 +117,7 @@ def test_what_stays_is_counted(board: LocalHub, tmp_path: Path) -> None:
         "metadata_text": 2,
         "not_submitted": 2,
         "no_such_sample": 1,
+        "other_draw": 1,
     }
     assert done.checked.remarks["copied_output"] == NAMES[:2]  # type: ignore[index]
     assert board.repositories[REPO].pulls == {}
