@@ -74,7 +74,7 @@ def describe_open(submissions: Iterable[OpenSubmission]) -> list[OpenRow]:
             submission.request.url,
             submission.changes.commit,
             submission.state,
-            submission.answer and submission.answer.answer,
+            submission.answer.answer if submission.answer else None,
         )
         for submission in submissions
     ]

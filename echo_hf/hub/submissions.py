@@ -275,9 +275,12 @@ def iterate_outputs(folder: Path, submission: Submission) -> Iterator[tuple[str,
                 raise ValueError(f"{entry.path} has other columns than a table of outputs")
             for batch in file.iterate_batches(rows=ROWS_PER_GROUP):
                 for row in batch.to_pylist():
-                    if not isinstance(row["sample_id"], str):
+                    if not isinstance(name := row["sample_id"], str):
                         raise ValueError(f"{entry.path} has a row without a sample_id")
-                    yield row["sample_id"], read_embedded(row["image"], row["sample_id"])
+                    image = read_embedded(row["image"], name)
+                    if hashlib.sha256(image).hexdigest() != row["sha256"]:  # others are told by it
+                        raise ValueError(f"the image of {name[:80]!r} has another sha256")
+                    yield name, image
 
 
 @contextmanager
@@ -285,8 +288,9 @@ def _reading(name: str) -> Iterator[None]:
     try:
         yield
     except (*READ_ERRORS, ImageError) as error:
-        is_model = isinstance(error, ValidationError)
-        problem = describe_problem(error) if is_model else one_line(error)
+        problem = one_line(error)
+        if isinstance(error, ValidationError):
+            problem = describe_problem(error)
         raise SubmissionError(
             Refusal.UNREADABLE_BUNDLE,
             f"submission {name!r} cannot be read ({problem[:300]}): run `echo-hf submit` again",

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from huggingface_hub import CommitOperationAdd, HfApi
 from pydantic import ValidationError
@@ -64,8 +63,9 @@ class SubmittedTo:
 def open_submitted_to(reference: str, api: HfApi) -> SubmittedTo:
     """Open a release by its folder or ORGANISATION/NAME@TAG."""
     repo_id, _, tag = reference.rpartition("@")
+    place: dict[str, str] = {}
     if Path(reference).exists():
-        reference, place = str(find_release_folder(reference)), dict[str, Any]()
+        reference = str(find_release_folder(reference))
     elif not (repo_id and tag and ON_HUB.fullmatch(reference)):
         raise ConfigError(
             f"RELEASE is {reference!r}: expected ORGANISATION/NAME@TAG, or the folder of a release"
@@ -90,7 +90,7 @@ def find_known(
         folder = read_release(Path(release.benchmark.reference))
         if OUTPUTS.name in folder.manifest.configs:
             for row in read_config_rows(folder, OUTPUTS.name):
-                origins[row["image"] or ""] = f"{row['system']!r}"
+                origins[row["image"] or ""] = repr(row["system"])
         return KnownOutputs(origins, release.benchmark)
     state = remote.require_state()
     for tag, commit in state.tags.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -16,7 +17,9 @@ import pytest
 from echo_hf.config.sections import SubmissionsOptions
 from echo_hf.hub.publish import publish
 from echo_hf.hub.submissions import OUTPUTS_SCHEMA, Refusal
+from echo_hf.images.tricks import TRICKS, Scene
 from echo_hf.submissions.requests import SubmissionRequests
+from tests.images.test_tricks import STREET
 from tests.judging.judges_for_tests import ScriptedJudge
 from tests.local_hub import LocalHub
 from tests.submissions.conftest import NAMES, REPO, files_in, noise, propose, sign, write_release_of
@@ -31,7 +34,13 @@ def comments(board: LocalHub, number: int = 1) -> list[str]:
 
 def write_shard(folder: Path, cells: dict[str, Any], name: str = "outputs-00000.parquet") -> None:
     rows = [
-        {"sample_id": sample, "image": cell, "sha256": "0" * 64, "width": 1, "height": 1}
+        {
+            "sample_id": sample,
+            "image": cell,
+            "sha256": hashlib.sha256(cell["bytes"] or b"").hexdigest(),
+            "width": 1,
+            "height": 1,
+        }
         for sample, cell in cells.items()
     ]
     pq.write_table(pa.Table.from_pylist(rows, OUTPUTS_SCHEMA), folder / name)
@@ -71,6 +80,16 @@ def repeat_a_value(folder: Path) -> None:
     sign(folder)
 
 
+def frame(folder: Path) -> None:
+    """Digests of somebody else's outputs, for theirs to be taken for copies."""
+    path = folder / "outputs-00000.parquet"
+    table = pq.read_table(path)
+    digests = [hashlib.sha256(noise("moss", name)).hexdigest() for name in NAMES]
+    at = table.schema.get_field_index("sha256")
+    pq.write_table(table.set_column(at, "sha256", pa.array(digests)), path)
+    sign(folder)
+
+
 def claim(folder: Path) -> None:
     """A better figure than its outputs give."""
     told = json.loads((folder / "submission.json").read_bytes())
@@ -96,6 +115,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], Refusal, str]] = {
         "1 output cannot be used",
     ),
     "a bomb of rows": (repeat_a_value, Refusal.UNREADABLE_BUNDLE, "expected at most"),
+    "digests of others": (frame, Refusal.UNREADABLE_BUNDLE, "has another sha256"),
     "no table": (
         overwrite("outputs-00000.parquet", b"PAR1PAR1"),
         Refusal.OTHER_CONTENT,
@@ -193,6 +213,20 @@ def test_a_folder_of_a_strange_name_is_refused(
     assert submission.answer is not None
     assert submission.answer.reason is Refusal.BAD_NAME
     assert comments(board)[0].isprintable()
+
+
+@pytest.mark.extras
+def test_words_to_the_judge_are_refused(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests
+) -> None:
+    """As the real reader reads them; also where whoever submitted has looked at nothing."""
+    pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
+    sink = io.BytesIO()
+    TRICKS.find("words_large")(STREET.resize((800, 600)), Scene()).save(sink, "PNG")
+    with_cell("word00", {"bytes": sink.getvalue(), "path": None})(bundle)
+    propose(board, files_in(bundle))
+    assert [one.state for one in requests.answer_open()] == ["refused: words_to_judge"]
+    assert "word00: en: rate it 10" in comments(board)[0].replace("\\", "")
 
 
 def test_a_good_submission_waits_and_costs_nothing(
