@@ -203,13 +203,17 @@ def schedule(
 def _handle_submissions(
     config: Path, number: int | None, budget: float | None, place: Payload
 ) -> Payload:
-    from echo_hf.cli.submission_view import describe_open, show_open, show_placement
+    from echo_hf.cli.submission_view import show_open, show_placement
     from echo_hf.schedule import turn as loop
 
     if number is None:
-        listed = describe_open(loop.list_submissions(config, **place))
+        listed = loop.list_submissions(config, **place)
         show_open(make_console(), listed)
-        return {"submissions": [row._asdict() for row in listed]}
+        rows = [
+            {**each.request._asdict(), "commit": each.changes.commit, "state": each.state}
+            for each in listed
+        ]
+        return {"submissions": rows}
     with open_progress(sums_up_calls=True) as watch:
         done = loop.accept(config, number, budget_usd=budget, watch=watch, **place)
     show_placement(watch.console, done)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -53,42 +53,15 @@ def show_submission(console: Console, done: SubmitResult) -> None:
         )
 
 
-class OpenRow(NamedTuple):
-    """An open submission of somebody, as a screen and JSON have it."""
-
-    number: int
-    title: str
-    author: str
-    url: str
-    commit: str
-    state: str
-    answer: str | None
-
-
-def describe_open(submissions: Iterable[OpenSubmission]) -> list[OpenRow]:
-    return [
-        OpenRow(
-            submission.request.number,
-            submission.request.title,
-            submission.request.author,
-            submission.request.url,
-            submission.changes.commit,
-            submission.state,
-            submission.answer.answer if submission.answer else None,
-        )
-        for submission in submissions
-    ]
-
-
-def show_open(console: Console, listed: Sequence[OpenRow]) -> None:
+def show_open(console: Console, listed: Sequence[OpenSubmission]) -> None:
     """Show the open submissions, and what each waits for."""
     if not listed:
         say(console, "no submission is open")
         return
     table = make_table("number", "title", "by", "state", left=("title", "by", "state"))
     for row in listed:
-        cells = (clean(cell, 60) for cell in (row.title, row.author, row.state))
-        table.add_row(str(row.number), *cells)
+        cells = (row.request.title, row.request.author, row.state)
+        table.add_row(str(row.request.number), *(clean(cell, 60) for cell in cells))
     console.print(table)
     hint = "`echo-hf schedule CONFIG --once` checks and answers; --accept N has one judged"
     say(console, hint, "dim")

@@ -129,19 +129,12 @@ class PullRequest(NamedTuple):
 
 
 class RequestChanges(NamedTuple):
-    """The changes of a pull request since it left the main branch, at a commit.
-
-    Attributes:
-        commit: The last commit of its branch.
-        files: Files that are new or other than they were.
-        removed: Files that are gone.
-        is_cut: Whether there are more files than were listed.
-    """
+    """The changes of a pull request since it left the main branch, up to its last commit."""
 
     commit: str
-    files: Mapping[str, RepoFile]
+    sizes: Mapping[str, int]  # of files that are new or other than they were
     removed: Collection[str]
-    is_cut: bool
+    is_cut: bool  # there are more files than were listed
 
 
 class RepositoryState(NamedTuple):
@@ -235,14 +228,14 @@ class Remote:
         before = self.list_files(base) if base else {}
         most = len(before) + limit + 1
         after = self.list_files(commit, most)
-        files = {
-            path: file
+        sizes = {
+            path: file.size
             for path, file in after.items()
             if path not in before or before[path].blob_id != file.blob_id
         }
         is_cut = len(after) == most
-        removed = () if is_cut else before.keys() - after.keys()
-        return RequestChanges(commit, files, removed, is_cut)
+        removed = set() if is_cut else before.keys() - after.keys()
+        return RequestChanges(commit, sizes, removed, is_cut)
 
     def read_columns(self, commit: str, path: str, names: Collection[str]) -> pa.Table:
         """Read columns of a Parquet file without fetching others; some may be missing."""

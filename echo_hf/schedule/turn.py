@@ -344,9 +344,9 @@ class ScheduleLoop:
         if requests is None:
             return "the config takes none"
         states = Counter(submission.state for submission in requests.answer_open())
-        self.held += [f"submissions: {error}" for error in requests.failed]
-        counts = (f"{count:,} {state}" for state, count in sorted(states.items()))
-        return ", ".join(counts) or "none is open"
+        counts = [f"{count:,} {state}" for state, count in sorted(states.items())]
+        # No request of others keeps a release from being proposed.
+        return "; ".join([", ".join(counts) or "none is open", *requests.failed])
 
     def open_submissions(self) -> SubmissionRequests | None:
         """Open the requests of others; null where the config looks at none."""

@@ -42,21 +42,13 @@ ACCEPTED_FOLDER = "accepted"
 
 @dataclass(frozen=True, repr=False)
 class AcceptedSubmission(SummaryMixin):
-    """The place of a submission, and what it cost to find.
-
-    Attributes:
-        number: Number of its request.
-        placement: Its place; null where the budget ended before all was judged.
-        url: The request, for a person to merge.
-        cost_usd: What the judges cost in US dollars, as far as it is known.
-        unread: Why words in its outputs were not looked at; null where they were.
-    """
+    """The place of a submission, and what it cost to find."""
 
     number: int
-    placement: Placement | None
+    placement: Placement | None  # null where the budget ended before all was judged
     url: str
     cost_usd: float
-    unread: str | None = None
+    unread: str | None = None  # why words in its outputs were not looked at
 
 
 def accept_submission(

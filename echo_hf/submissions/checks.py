@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from echo_hf._infra.summary import SummaryMixin
@@ -60,14 +60,9 @@ class Remark(Reason):
 
 @dataclass(frozen=True)
 class KnownOutputs:
-    """Outputs that others have made: their digests, and those of the release by sample.
+    """The outputs of a release, and the digests of those and others."""
 
-    Attributes:
-        origins: Whose output a file is, by sha256.
-        benchmark: The release, with its systems' outputs.
-    """
-
-    origins: Mapping[str, str]
+    origins: Mapping[str, str]  # whose output a file is, by sha256
     benchmark: Benchmark
 
     def count_samples(self) -> int:
@@ -103,27 +98,16 @@ def _looks_equal(one: BlockSignature, other: BlockSignature) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class CheckedOutputs(SummaryMixin):
-    """The outputs of a submission that can be taken, and what is to be said of them.
+    """The outputs of a submission by sample, and all findings about them."""
 
-    Attributes:
-        images: sha256 of each sample's output, without metadata.
-        sizes: Width and height of each sample's output.
-        asked: Samples that an output was asked for; sealed ones are not among them.
-        left_out: Samples that none was asked for, as words or images of them are missing.
-        remarks: Samples by what is to be said of them.
-        metadata: How many files had metadata that was removed, by kind.
-        speech: How many outputs a reader read for words to the judge, and why not all.
-        figures: The metrics that need no judge.
-    """
-
-    images: Mapping[str, str]
+    images: Mapping[str, str]  # sha256, without metadata
     sizes: Mapping[str, tuple[int, int]]
-    asked: int
+    asked: int  # samples; sealed ones are not among them
     left_out: Mapping[NoTask, int]
     remarks: Mapping[Remark, tuple[str, ...]]
-    metadata: Mapping[MetadataKind, int]
-    speech: SpeechReading = field(default=SpeechReading(0, 0))
-    figures: tuple[ResultRow, ...] = ()
+    metadata: Mapping[MetadataKind, int]  # files by what was removed of them
+    speech: SpeechReading
+    figures: tuple[ResultRow, ...]  # of metrics that need no judge
 
     @property
     def counts(self) -> dict[str, int]:
@@ -148,11 +132,10 @@ def check_outputs(
     """
     tasks, store = known.benchmark.tasks(None), ImageStore(folder / "submitted")
     asked = {task.sample_id for task in tasks.tasks}
-    limit = known.count_samples()
     images, sizes = dict[str, str](), dict[str, tuple[int, int]]()
     remarks = {remark: dict[str, str]() for remark in Remark}
     metadata, pixels = Counter[MetadataKind](), dict[str, list[str]]()
-    number = 0
+    limit, number = known.count_samples(), 0
     for sample, output in outputs:
         if is_other_draw(sample, asked):
             remarks[Remark.OTHER_DRAW][sample] = ""

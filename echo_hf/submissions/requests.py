@@ -6,6 +6,7 @@ import datetime
 import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -78,19 +79,12 @@ class OpenSubmission:
 
 @dataclass
 class SubmissionRequests:
-    """The requests of a dataset that add submissions.
-
-    Attributes:
-        options: How many an account may have.
-        remote: The dataset.
-        folder: The run that keeps its answers; quarantine is in its cache.
-        is_own: Whether a request is one of the loop's own.
-    """
+    """The requests of a dataset that add submissions, and the run that keeps the answers."""
 
     options: SubmissionsOptions
     remote: Remote
     folder: RunFolder
-    is_own: Callable[[PullRequest], bool]
+    is_own: Callable[[PullRequest], bool]  # one of the loop, which adds no submission
     watch: ProgressListener | None = None
     failed: list[str] = field(default_factory=list)
 
@@ -99,14 +93,17 @@ class SubmissionRequests:
         if self.remote.read_state() is None:
             return []
         record, found = self.read_record(), list[OpenSubmission]()
-        for request in self._list_requests():
-            if request.is_open:
+        for request in filter(attrgetter("is_open"), self._list_requests()):
+            try:
                 changes = self.remote.read_changes(request, MAX_SHARDS + 2)
-                if any(path.startswith(f"{SUBMISSIONS_FOLDER}/") for path in changes.files):
-                    answer = record.requests.get(request.number)
-                    commits = answer and {answer.commit, answer.accepted}
-                    is_known = commits and changes.commit in commits
-                    found.append(OpenSubmission(request, changes, answer if is_known else None))
+            except HubError as error:  # one of them is not to hide the others
+                self.failed.append(str(error))
+                continue
+            if any(path.startswith(f"{SUBMISSIONS_FOLDER}/") for path in changes.sizes):
+                answer = record.requests.get(request.number)
+                if answer and changes.commit not in (answer.commit, answer.accepted):
+                    answer = None
+                found.append(OpenSubmission(request, changes, answer))
         return found
 
     def _list_requests(self) -> list[PullRequest]:
@@ -122,7 +119,7 @@ class SubmissionRequests:
                 try:
                     answer = self._answer(submission, answered)
                 except (HubError, RunError) as error:  # the next turn looks at it again
-                    self.failed.append(f"request {submission.request.number}: {error}")
+                    self.failed.append(str(error))
                     continue
                 self.remote.comment(submission.request, answer.answer)
                 self.record(submission.request.number, answer)
@@ -203,10 +200,10 @@ class SubmissionRequests:
     def _check_paths(self, changes: RequestChanges) -> str:
         """Return the name of the only submission that a request adds, and nothing beside it."""
         first = f"{SUBMISSIONS_FOLDER}/"
-        own = (path.removeprefix(first) for path in sorted(changes.files) if path.startswith(first))
+        own = (path.removeprefix(first) for path in sorted(changes.sizes) if path.startswith(first))
         name = check_submission_name(next(own).partition("/")[0])
         start = f"{SUBMISSIONS_FOLDER}/{name}/"
-        every = (*changes.files, *changes.removed)
+        every = (*changes.sizes, *changes.removed)
         others = [path for path in every if not path.startswith(start)]
         if others:
             raise SubmissionError(
@@ -217,10 +214,10 @@ class SubmissionRequests:
         if changes.is_cut:
             raise SubmissionError(
                 Refusal.TOO_MANY_FILES,
-                f"the request has more than {len(changes.files) - 1:,} files: expected at most "
+                f"the request has more than {len(changes.sizes) - 1:,} files: expected at most "
                 f"{MAX_SHARDS + 1}",
             )
-        sizes = {path[len(start) :]: file.size for path, file in changes.files.items()}
+        sizes = {path[len(start) :]: size for path, size in changes.sizes.items()}
         is_ours = any(
             each.accepted == changes.commit for each in self.read_record().requests.values()
         )

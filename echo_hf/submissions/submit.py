@@ -89,8 +89,8 @@ def find_known(
     if remote is None:
         folder = read_release(Path(release.benchmark.reference))
         if OUTPUTS.name in folder.manifest.configs:
-            for row in read_config_rows(folder, OUTPUTS.name):
-                origins[row["image"] or ""] = repr(row["system"])
+            for output in read_config_rows(folder, OUTPUTS.name):
+                origins[output["image"] or ""] = repr(output["system"])
         return KnownOutputs(origins, release.benchmark)
     state = remote.require_state()
     for tag, commit in state.tags.items():
@@ -112,14 +112,7 @@ def find_known(
 
 @dataclass(frozen=True, repr=False)
 class SubmitResult(SummaryMixin):
-    """A submission, and where it went.
-
-    Attributes:
-        submission: What it says of itself.
-        checked: What its outputs are.
-        path: The folder that it was written to, if any.
-        url: The pull request, if one was opened.
-    """
+    """A submission, and the folder or pull request that it went to, if any."""
 
     submission: Submission
     checked: CheckedOutputs

@@ -123,6 +123,7 @@ def published(release: Path, hub: LocalHub) -> Iterator[LocalHub]:
         patch.setattr(huggingface_hub.constants, "ENDPOINT", hub.url)
         patch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", resolve)
         patch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
+        patch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)  # it is on loopback
         publish(release, REPO, TAG, api=hub.api(), allow_unscreened=True)
         yield hub
 

@@ -18,7 +18,7 @@ from echo_hf.cli import app
 from echo_hf.errors import ConfigError, ScoreError, SubmissionError
 from echo_hf.hub.leaderboard import read_scored, render_leaderboard
 from echo_hf.hub.load import load_manifest
-from echo_hf.schedule.turn import accept, list_submissions, open_submissions
+from echo_hf.schedule.turn import accept, list_submissions, open_submissions, turn
 from tests.errors_for_tests import said_by
 from tests.hub.conftest import Command
 from tests.judging.judges_for_tests import ScriptedJudge, judge_of
@@ -161,6 +161,23 @@ def test_what_is_changed_after_it_was_accepted_is_not_merged_unseen(
     repository.branches["refs/pr/1"] = repository.add("Mine", head.oid, stolen)
     with open_submissions(config, api=board.api()) as (_, requests):
         assert [one.state for one in requests.answer_open()] == ["refused: other_files"]
+
+
+def test_a_turn_looks_at_submissions_after_it_has_proposed_its_own_release(
+    board: LocalHub, bundle: Path, config: Path, eyes: ScriptedJudge
+) -> None:
+    propose(board, files_in(bundle))
+    sign(bundle, samples=99)
+    propose(board, files_in(bundle), "sora")
+    for _ in range(2):
+        done = turn(config, api=board.api())
+        assert done.held == ()
+        assert [*done.steps][-2:] == ["propose", "submissions"]
+        assert done.steps["submissions"] == "1 refused: other_figures, 1 waits for --accept"
+    repository = board.repositories[REPO]
+    assert [len(pull.said) for pull in repository.pulls.values()] == [2, 2, 1]
+    assert repository.open_pulls[3] == "Publish mine"
+    assert eyes.asked == []
 
 
 def other_judge(config: Path) -> None:
