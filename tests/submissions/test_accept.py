@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
@@ -22,7 +24,7 @@ from echo_hf.schedule.turn import accept, list_submissions, open_submissions, tu
 from tests.errors_for_tests import said_by
 from tests.hub.conftest import Command
 from tests.judging.judges_for_tests import ScriptedJudge, judge_of
-from tests.local_hub import LocalHub
+from tests.local_hub import STRANGER, LocalHub
 from tests.schedule.conftest import change
 from tests.submissions.conftest import (
     EDITS,
@@ -32,6 +34,7 @@ from tests.submissions.conftest import (
     TAG,
     WORDS,
     files_in,
+    folder_of,
     noise,
     propose,
     rating_of,
@@ -104,11 +107,16 @@ def test_a_submission_from_the_command_line_to_a_placed_board(
         assert placed.low < placed.strength < placed.high
 
 
-def test_its_place_is_in_the_request_and_then_on_the_leaderboard(
-    board: LocalHub, bundle: Path, config: Path, command: Command, tmp_path: Path
+def test_from_a_fresh_environment_into_the_request_and_then_on_the_leaderboard(
+    board: LocalHub, config: Path, command: Command, tmp_path: Path
 ) -> None:
-    sign(bundle, model="<b>fern</b>")
-    propose(board, files_in(bundle))
+    given = ["--images", f"fern={folder_of(tmp_path / 'images')}", "--model", "<b>fern</b>"]
+    subprocess.run(
+        [sys.executable, "-m", "echo_hf", "submit", f"{REPO}@{TAG}", *given],
+        env=board.environment(tmp_path / "home", STRANGER),
+        check=True,
+        capture_output=True,
+    )
     repository, before = board.repositories[REPO], board.files(REPO, "refs/pr/1")
     done = command("schedule", config, "--accept", "1", hub=board)
     assert (done.code, done.errors.replace("\r", "").count("echo-hf:")) == (0, 0)
@@ -116,7 +124,8 @@ def test_its_place_is_in_the_request_and_then_on_the_leaderboard(
     after = board.files(REPO, "refs/pr/1")
     assert after.keys() - before.keys() == {"submissions/fern/result.json"}
     told = json.loads(after["submissions/fern/result.json"])
-    assert told["submission"] == json.loads((bundle / "submission.json").read_bytes())["digest"]
+    submitted = json.loads(before["submissions/fern/submission.json"])
+    assert told["submission"] == submitted["digest"]
     comment = repository.pulls[1].said[-1]
     assert "Sealed samples were not asked for" in comment
     assert repository.branches["refs/pr/1"][:10] in comment
@@ -167,13 +176,12 @@ def test_a_turn_looks_at_submissions_after_it_has_proposed_its_own_release(
     board: LocalHub, bundle: Path, config: Path, eyes: ScriptedJudge
 ) -> None:
     propose(board, files_in(bundle))
-    sign(bundle, samples=99)
     propose(board, files_in(bundle), "sora")
     for _ in range(2):
         done = turn(config, api=board.api())
         assert done.held == ()
         assert [*done.steps][-2:] == ["propose", "submissions"]
-        assert done.steps["submissions"] == "1 refused: other_figures, 1 waits for --accept"
+        assert done.steps["submissions"] == "1 refused: flawed, 1 waits for --accept"
     repository = board.repositories[REPO]
     assert [len(pull.said) for pull in repository.pulls.values()] == [2, 2, 1]
     assert repository.open_pulls[3] == "Publish mine"
