@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,8 @@ from echo_hf.errors import ConfigError, ScoreError
 from echo_hf.hub.submissions import PLACEMENT_FILE, SUBMISSIONS_FOLDER, PlacedSplit, Placement
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.anchors import check_anchors, read_anchors
-from echo_hf.judging.judge import choose_judges, judge
+from echo_hf.judging.judge import choose_judges, find_rubric, judge
+from echo_hf.judging.rate import Rate
 from echo_hf.judging.results import SavedIdentity
 from echo_hf.judging.score import score
 from echo_hf.judging.session import write_table
@@ -128,12 +130,23 @@ def _check_board(run: EvaluationRun) -> None:
     """Refuse other judges, models or instructions than the board's, before any is asked."""
     config, benchmark = run.config, run.benchmark
     anchors = read_anchors(str(config.anchors), config.protocol, benchmark.cache)
-    judges = {each.name: each.answered_by for each in choose_judges(config, None)}
+    judges, identity = choose_judges(config, None), SavedIdentity(**benchmark.identity())
+    models = {each.name: each.answered_by for each in judges}
     if not anchors:
         raise ScoreError(f"{config.anchors!r} has no board: expected a release with ratings")
-    identity = SavedIdentity(**benchmark.identity())
     for split, placed in anchors.items():
-        check_anchors(placed, split, identity, judges, Models({}, judges))
+        check_anchors(placed, split, identity, models, Models({}, models))
+    rated = arrow_rows(benchmark.load(RATINGS.name), ["judge", "rubric", "prompt_digest"])
+    rated = rated.filter(pc.equal(rated["rubric"], OVERALL))
+    for each in judges:
+        rubric = find_rubric(config, each, OVERALL)
+        prompt = Rate(each, "model_budget", {}, OVERALL, rubric, config.protocol).prompt.text
+        digests = rated.filter(pc.equal(rated["judge"], each.name))["prompt_digest"].to_pylist()
+        if {*digests} - {None, hashlib.sha256(prompt.encode()).hexdigest()}:
+            raise ScoreError(
+                f"judge {each.name!r} has other instructions than on the release's board: expected "
+                "its prompt_file or rubrics, and the version of echo-hf that judged it"
+            )
 
 
 def _place(run: EvaluationRun, checked: CheckedSubmission) -> Placement:
@@ -146,7 +159,6 @@ def _place(run: EvaluationRun, checked: CheckedSubmission) -> Placement:
     own = read_table(run.folder.root, RATINGS)
     if own is None:
         raise ScoreError(f"nobody rated submission {submission.name!r}: run it again")
-    _check_prompts(theirs, own)
     outputs = pa.Table.from_pylist(
         store_rows(run.benchmark.load(OUTPUTS.name), OUTPUTS, folder.images), OUTPUTS.schema
     )
@@ -184,19 +196,6 @@ def _place(run: EvaluationRun, checked: CheckedSubmission) -> Placement:
         splits=splits,
         day=datetime.datetime.now(datetime.UTC).date(),
     )
-
-
-def _check_prompts(theirs: pa.Table, own: pa.Table) -> None:
-    for name in sorted({*own["judge"].to_pylist()}):
-        then, now = (
-            {*rows.filter(pc.equal(rows["judge"], name))["prompt_digest"].to_pylist()} - {None}
-            for rows in (theirs, own)
-        )
-        if then and not now <= then:
-            raise ScoreError(
-                f"judge {name!r} has other instructions than on the release's board: judge by the "
-                "version of echo-hf, and the rubrics, that the release was judged by"
-            )
 
 
 def _write_placement(

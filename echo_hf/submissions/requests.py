@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -19,7 +19,6 @@ from echo_hf.config.checks import Section
 from echo_hf.config.sections import SubmissionsOptions
 from echo_hf.errors import EchoError, HubError, RunError, SubmissionError
 from echo_hf.hub.remote import PullRequest, Remote, RequestChanges
-from echo_hf.hub.run_tables import ResultRow
 from echo_hf.hub.submissions import (
     MAX_SHARDS,
     PLACEMENT_FILE,
@@ -40,7 +39,7 @@ from echo_hf.tables import OUTPUTS, arrow_rows
 RECORD_FILE = "submissions.json"
 MAX_RECORD_BYTES = 1 << 24
 DAYS = 30
-TOLERANCE = 1e-3  # of a figure, as networks on two machines give
+TOLERANCE = {"rel_tol": 1e-3, "abs_tol": 1e-3}  # of figures that networks on two machines give
 
 
 class RecordedAnswer(Section):
@@ -294,35 +293,30 @@ def list_systems(release: SubmittedTo) -> set[str]:
     return {*rows["system"].to_pylist()}
 
 
-def _pair_figures(
-    claimed: ResultRow, found: ResultRow
-) -> Iterator[tuple[float | None, float | None]]:
-    yield claimed.value, found.value
-    yield claimed.low, found.low
-    yield claimed.high, found.high
-
-
 def _compare(submission: Submission, checked: CheckedOutputs) -> None:
     """Refuse claims that the outputs do not bear out."""
     own = {(row.metric, row.split): row for row in checked.figures}
-    problem = None
-    if (submission.samples, submission.counts.get("outputs")) != (
-        checked.asked,
-        len(checked.images),
-    ):
-        problem = f"says that {submission.counts.get('outputs', 0):,} of {submission.samples:,} "
-        problem += f"samples have an output, and {len(checked.images):,} of {checked.asked:,} have"
+    claims: list[tuple[str, float | None, float | None]] = [
+        ("samples", submission.samples, checked.asked),
+        ("outputs", submission.counts.get("outputs"), len(checked.images)),
+    ]
     for row in submission.figures:
-        found = own.get((row.metric, row.split))
-        for claim, value in _pair_figures(row, found) if found else ():
-            if claim != value and (
-                claim is None
-                or value is None
-                or not math.isclose(claim, value, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-            ):
-                problem = problem or (
-                    f"says that {row.metric!r} of {row.split!r} is {claim!r}, and it is {value!r}"
-                )
+        if found := own.get((row.metric, row.split)):  # others need what is not installed here
+            name = f"{row.metric!r} of {row.split!r}"
+            claims += [
+                (name, row.value, found.value),
+                (f"low of {name}", row.low, found.low),
+                (f"high of {name}", row.high, found.high),
+            ]
+    problem = next(
+        (
+            f"says that {name} is {claim!r}, and it is {value!r}"
+            for name, claim, value in claims
+            if claim != value
+            and (None in (claim, value) or not math.isclose(claim or 0, value or 0, **TOLERANCE))
+        ),
+        None,
+    )
     if problem:
         raise SubmissionError(
             Refusal.OTHER_FIGURES,

@@ -192,6 +192,11 @@ def other_judge(config: Path) -> None:
     change(config, judges=[judge_of("kite")])
 
 
+def other_words(config: Path) -> None:
+    (config.parent / "mine.md").write_text("Rate what you see.\n\n{form}\n", "utf-8")
+    change(config, judges=[judge_of(prompt_file="mine.md")])
+
+
 def pairwise(config: Path) -> None:
     change(config, board="pairwise")
 
@@ -204,6 +209,7 @@ def nobody(config: Path) -> None:
     ("spoil", "error", "said"),
     [
         (other_judge, ScoreError, "was judged by ['mira'], here it is by ['kite']"),
+        (other_words, ScoreError, "judge 'mira' has other instructions than on the release's"),
         (pairwise, ConfigError, "expected judges in the config, and board: ratings"),
         (nobody, ConfigError, "expected judges in the config, and board: ratings"),
     ],
@@ -228,7 +234,9 @@ def test_a_refused_submission_is_not_judged(
 ) -> None:
     sign(bundle, samples=99)
     propose(board, files_in(bundle))
-    assert "24 of 99" in said_by(SubmissionError, accept, config, 1, api=board.api())
+    assert "samples is 99, and it is 24" in said_by(
+        SubmissionError, accept, config, 1, api=board.api()
+    )
     assert "(1)" in said_by(ConfigError, accept, config, 2, api=board.api())
     assert eyes.asked == []
 

@@ -137,7 +137,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], Refusal, str]] = {
     "another dataset": (say(repo_id="tofu/echo"), Refusal.UNKNOWN_RELEASE, "'tofu/echo'"),
     "another manifest": (say(manifest="0" * 64), Refusal.UNKNOWN_RELEASE, "another manifest"),
     "a claim": (claim, Refusal.OTHER_FIGURES, "says that 'color_shift' of 'image_to_image' is"),
-    "more samples": (say(samples=99), Refusal.OTHER_FIGURES, "24 of 99 samples"),
+    "more samples": (say(samples=99), Refusal.OTHER_FIGURES, "samples is 99, and it is 24"),
     "metadata": (drawn_by(with_notes), Refusal.OTHER_CONTENT, "images with metadata"),
     "a system's outputs": (drawn_by(of_ash(3)), Refusal.FLAWED, "3 of 24 outputs are those of"),
     "a script": (overwrite("run.py", b"import os"), Refusal.OTHER_FILES, "has a file 'run.py'"),
