@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 FAILED_AUDIT = "failed_audit"  # key of a definition: the judges that failed honeypots
 MAX_NAME, MAX_LINE = 40, 1000
 CHECKS_IN_TABLE = 3
+SLICES_IN_TABLE = 12
 EMPTY_CELL = "-"
 SIGNIFICANCE_LEVEL = 0.05
 TEST_NAMES = {
@@ -120,6 +121,7 @@ def show_board(console: Console, path: Path) -> None:
         _show_speech(console, name, split)
         show_failure_rates(console, results, split, tables=1)
         _show_sealed(console, name, results, split)
+        _show_slices(console, name, results, split, details=False)
     scales = read_ruler(path.parent)
     for name, scale in scales.splits.items() if scales else ():
         if lead := describe_lead(scale):
@@ -436,6 +438,65 @@ def _show_sealed(console: Console, name: str, results: SavedResults, split: Save
             say(console, f"{name}, by {kind}: {tested.summary}", style)
 
 
+def _show_slices(
+    console: Console, name: str, results: SavedResults, split: SavedSplit, *, details: bool
+) -> None:
+    """Print the boards since a day, by what people ask for, and by slice."""
+    from echo_hf.judging.slices import describe_slices, sort_slices
+
+    saved, rates, systems = split.slices, results.rates(name), results.system_models
+    if saved is None or rates is None:
+        return
+    plain = (saved.board or rates).win_rate
+    if saved.board:
+        columns = {
+            "all": _numbers(rates.win_rate),
+            f"since {saved.since}": _numbers(saved.board.win_rate),
+            "95 %": _ends(saved.board.interval),
+        }
+        title = f"{name}: win rate on {pluralize(saved.samples, 'sample')} since {saved.since}"
+        show_table(console, title, _system_table(saved.board.win_rate, systems, columns))
+    if saved.demand:
+        found = saved.demand.result
+        columns = {
+            "each sample once": _numbers(plain),
+            "as people ask": _numbers(found.win_rate),
+            "95 %": _ends(found.interval),
+            "effective n": {key: f"{value:.1f}" for key, value in found.effective_n.items()},
+        }
+        title = f"{name}: win rate as people ask, by {pluralize(saved.demand.asked, 'request')}"
+        show_table(console, title, _system_table(found.win_rate, systems, columns))
+    for column, sliced in saved.by.items():
+        # A column for each system, the best first; -v has intervals, in a row for each.
+        order = sorted(plain, key=lambda system: (plain[system] is None, -(plain[system] or 0.0)))
+        shown = sort_slices(column, sliced)[: None if details else SLICES_IN_TABLE]
+        if details:
+            table = make_table(
+                column, "system", "win rate", "95 %", "shrunken", "95 %", left=["system"]
+            )
+            for value, row in shown:
+                for system in order:
+                    cells = [format_rounded(row.win_rate.get(system))]
+                    cells += [format_interval(row.interval.get(system))]
+                    cells += [format_rounded(row.shrunk.get(system))]
+                    cells += [format_interval(row.shrunk_interval.get(system))]
+                    table.add_row(clean(value, MAX_NAME), _format_system(system, systems), *cells)
+        else:
+            table = make_table(
+                column, "samples", *(_format_system(each, systems) for each in order)
+            )
+            for value, row in shown:
+                rounded = (format_rounded(row.best.get(each)) for each in order)
+                cells = [f"{row.samples:,}", *rounded]
+                table.add_row(Text(clean(value, MAX_NAME), "bold"), *cells)
+        title = f"{name}: win rate by {clean(column, MAX_NAME)}"
+        more = len(sliced.slices) - len(shown)
+        notes = [f"{pluralize(more, 'more slice')}: {SEE_MORE}"] if more else []
+        show_table(console, title, table, notes)
+    for sentence in describe_slices(saved):
+        say(console, clean(f"{name}: {sentence}", MAX_LINE), "dim")
+
+
 def _head_metric(metric: str, figures: Iterable[SavedMetric]) -> str:
     """Return the name of a metric, with an arrow to what is better."""
     definitions = (figure.result.definition for figure in figures if figure.result)
@@ -502,6 +563,7 @@ def show_scores(console: Console, path: Path) -> None:
             for line in describe_reliability(split.reliability.result):
                 say(console, clean(line, MAX_LINE))
             console.print()
+        _show_slices(console, name, results, split, details=True)
     if results.trust:
         _print_trust_lines(console, results.trust)
     if source := results.applicability:

@@ -109,6 +109,12 @@ class SliceRate(SummaryMixin):
     shrunk_interval: Mapping[str, Interval | None]
     reasons: Mapping[str, Unscored]
 
+    @property
+    def best(self) -> dict[str, float | None]:
+        """The shrunken rate of each system, or the plain one where there is none."""
+        drawn = self.shrunk.items()
+        return {name: self.win_rate[name] if rate is None else rate for name, rate in drawn}
+
 
 @dataclass(frozen=True, repr=False)
 class SliceRates(SummaryMixin):
