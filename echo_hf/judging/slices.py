@@ -43,7 +43,7 @@ class Unsliced(Reason):
     EARLIER = "earlier", "it was posted before the day from which samples count"
     NO_DATE = "no_date", "nothing says when it was posted"
     OUTSIDE_WINDOW = "outside_window", "it was posted before or after the time that counts"
-    NO_TASK = "no_task", "nobody said which task it is"
+    UNKNOWN_TASK = "unknown_task", "nobody said which task it is"
 
 
 def _name_months(times: Sequence[datetime.datetime | None]) -> list[str | None]:
@@ -71,7 +71,7 @@ DERIVED: Mapping[str, tuple[str, Callable[[Sequence[Any]], list[str | None]]]] =
 
 @dataclass(frozen=True)
 class SampleKinds:
-    """What slices and weights of a split's samples are made of.
+    """The kinds and days of a split's samples, which slices and weights are made of.
 
     `values` has the slices of each sample by column; `dates` those that are known; `asked` counts
     how often each task was asked for, and `left_out` the samples that are not counted there.
@@ -180,7 +180,7 @@ def _count_demand(
         elif day is not None and not first <= day <= last:
             left_out[Unsliced.OUTSIDE_WINDOW] += 1
         elif task is None:
-            left_out[Unsliced.NO_TASK] += 1
+            left_out[Unsliced.UNKNOWN_TASK] += 1
         else:
             asked[task] += 1
     return dict(asked), dict(left_out)

@@ -30,7 +30,13 @@ from echo_hf.scores.votes import JudgeVotes
 
 @dataclass(frozen=True)
 class Stratum:
-    """A kind of task: how often it was asked for, its share of all, and its rated samples."""
+    """A kind of task.
+
+    Attributes:
+        asked: How often it was asked for.
+        weight: Share of all that was asked for, 0 to 1.
+        samples: Its rated samples.
+    """
 
     asked: float
     weight: float
