@@ -469,32 +469,38 @@ def _show_slices(
     for column, sliced in saved.by.items():
         # A column for each system, the best first; -v has intervals, in a row for each.
         order = sorted(plain, key=lambda system: (plain[system] is None, -(plain[system] or 0.0)))
-        shown = sort_slices(column, sliced)[: None if details else SLICES_IN_TABLE]
+        rows = [pair for pair in sort_slices(column, sliced) if any(pair[1].best.values())]
+        shown = rows[: None if details else SLICES_IN_TABLE]
         if details:
-            table = make_table(
-                column, "system", "win rate", "95 %", "shrunken", "95 %", left=["system"]
-            )
-            for value, row in shown:
-                for system in order:
-                    cells = [format_rounded(row.win_rate.get(system))]
-                    cells += [format_interval(row.interval.get(system))]
-                    cells += [format_rounded(row.shrunk.get(system))]
-                    cells += [format_interval(row.shrunk_interval.get(system))]
-                    table.add_row(clean(value, MAX_NAME), _format_system(system, systems), *cells)
+            heads = ("system", "samples", "win rate", "95 %", "shrunken", "95 %")
+            table = make_table(column, *heads, left=["system"])
         else:
-            table = make_table(
-                column, "samples", *(_format_system(each, systems) for each in order)
-            )
-            for value, row in shown:
-                rounded = (format_rounded(row.best.get(each)) for each in order)
-                cells = [f"{row.samples:,}", *rounded]
-                table.add_row(Text(clean(value, MAX_NAME), "bold"), *cells)
-        title = f"{name}: win rate by {clean(column, MAX_NAME)}"
-        more = len(sliced.slices) - len(shown)
+            names = (_format_system(system, systems) for system in order)
+            table = make_table(column, "samples", *names)
+        for value, row in shown:
+            name_cell, count = Text(clean(value, MAX_NAME), "bold"), f"{row.samples:,}"
+            if not details:
+                rates_cells = (format_rounded(row.best.get(system)) for system in order)
+                table.add_row(name_cell, count, *rates_cells)
+            for system in order if details else ():
+                cells = [_format_system(system, systems), count]
+                for value_of, ends in (
+                    (row.win_rate, row.interval),
+                    (row.shrunk, row.shrunk_interval),
+                ):
+                    cells += [
+                        format_rounded(value_of.get(system)),
+                        format_interval(ends.get(system)),
+                    ]
+                table.add_row(name_cell, *cells)
+        more = len(rows) - len(shown)
         notes = [f"{pluralize(more, 'more slice')}: {SEE_MORE}"] if more else []
-        show_table(console, title, table, notes)
+        if rows:
+            title = f"{name}: win rate by {clean(column, MAX_NAME)}"
+            show_table(console, title, table, notes)
     for sentence in describe_slices(saved):
         say(console, clean(f"{name}: {sentence}", MAX_LINE), "dim")
+    console.print()
 
 
 def _head_metric(metric: str, figures: Iterable[SavedMetric]) -> str:

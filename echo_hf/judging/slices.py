@@ -34,7 +34,10 @@ SINCE, BY_DEMAND = "win_rate_since", "win_rate_by_demand"
 MAX_VALUES, MAX_CHARACTERS = 100, 100  # of a column of kinds
 EMPTY = "(none)"  # the slice of samples whose list is empty
 # What would put words of posts, or people, into results.
-NOT_KINDS = frozenset({"id", "post_id", "post_urls", "prompt", "author", "provenance"})
+NOT_KINDS = frozenset(
+    {"id", "post_id", "post_urls", "prompt", "prompt_sha256", "task_phrase", "author"}
+    | {"sample_digest", "provenance"}
+)
 
 
 class Unsliced(Reason):
@@ -284,7 +287,8 @@ def describe_slices(saved: SavedSlices) -> Iterator[str]:
             yield f"{column}: no rate of {', '.join(few)}: {samples}, and each needs {MIN_SAMPLES}"
         if sliced.no_value:
             yield f"{column}: {pluralize(sliced.no_value, 'rated sample')} without a value"
-        for reason in dict.fromkeys(sliced.reasons.values()):
+        has_rates = len(few) < len(sliced.slices)
+        for reason in dict.fromkeys(sliced.reasons.values()) if has_rates else ():
             systems = [name for name, why in sliced.reasons.items() if why is reason]
             names = "" if len(systems) == len(sliced.spread) else f" of {', '.join(systems)}"
             yield f"{column}: no shrunken rates{names}: {reason.meaning}"

@@ -14,14 +14,14 @@ import yaml
 from datasets import Dataset
 
 from echo_hf.errors import ConfigError
-from echo_hf.hub.facts import ReleaseFacts
+from echo_hf.hub.facts import ColumnEntry, ReleaseFacts, get_table
 from echo_hf.hub.release import write_release
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.results import SavedResults, SavedSlices
 from echo_hf.judging.score import score
 from echo_hf.judging.slices import Unsliced
 from echo_hf.scores import demand_rates, slice_rates, win_rate
-from echo_hf.tables import RATINGS, SAMPLES
+from echo_hf.tables import DERIVED, POST_TEXT, RATINGS, STRING, Column
 from tests.judging import run_for_tests as small
 from tests.judging.run_for_tests import TARGET, Row, called, page_of, rating, write
 
@@ -30,13 +30,21 @@ FIRST = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
 DOUBTS = ((), ("sure_of_nothing",), ("sure_of_nothing", "two_tasks"))
 
 
+ADDED = {  # by packages of others
+    name: ColumnEntry.from_column(name, Column(STRING, "invented", content=content))
+    for name, content in (("mood", DERIVED), ("caption", POST_TEXT))
+}
+
+
 def make_sample(at: int) -> Row:
     """A sample a day, of three tasks; every tenth has no date, every eighth no task."""
     return small.sample(f"s{at:02}", []) | {
         "timestamp": None if at % 10 == 9 else FIRST + datetime.timedelta(days=at),
         "task": None if at % 8 == 7 else ("edit", "text_rendering", "text_to_image")[at % 3],
-        "task_phrase": "a castle that is made of bread " * 4,
+        "kind": "a castle that is made of bread " * 4,
         "doubts": list(DOUBTS[at % 3]),
+        "mood": ("calm", None, "bright", "calm")[at % 4],
+        "caption": "as posted",
         "post_urls": [f"https://{'bsky.app/profile/a/post' if at % 2 else 'example.org'}/{at}"],
     }
 
@@ -51,15 +59,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     others = [make_sample(at) | {"id": f"more{at}", "task": "composition"} for at in range(30)]
     picture = images.put(small.stripes((9, 9, 9)))
     edits = [make_sample(at) | {"id": f"edit{at}", "input_images": [picture]} for at in range(12)]
+    table = get_table("analysis", ADDED)
     configs = {"text_to_image": rated, "image_to_image": [], "analysis": [*rated, *others, *edits]}
     write_release(
         folder / "sliced",
         {
-            name: Dataset(pa.Table.from_pylist(rows, SAMPLES.features.arrow_schema))
+            name: Dataset(pa.Table.from_pylist(rows, table.features.arrow_schema))
             for name, rows in configs.items()
         },
         images,
-        ReleaseFacts("lumen", TARGET),
+        ReleaseFacts("lumen", TARGET, columns=ADDED),
     )
     set_slices(folder, {})
     rng = np.random.default_rng(0)
@@ -102,13 +111,14 @@ def list_values(column: str) -> dict[str, list[str]]:
             "platform": ["bluesky" if at % 2 else "web"],
             "doubts": row["doubts"] or ["(none)"],
             "prompt_fill_blank": [],
+            "mood": [row["mood"]] if row["mood"] else [],
         }
         values[row["id"]] = found[column]
     return values
 
 
 @pytest.mark.parametrize(
-    "column", ["task_family", "task", "month", "platform", "doubts", "prompt_fill_blank"]
+    "column", ["task_family", "task", "month", "platform", "doubts", "prompt_fill_blank", "mood"]
 )
 def test_slices_of_a_column_are_those_of_its_values(made: Path, column: str) -> None:
     """A list counts a sample in each value, and in `(none)` where it is empty."""
@@ -209,7 +219,7 @@ def test_a_terminal_shows_each_board_and_what_does_not_count(made: Path) -> None
         assert words in page
     row = score_run(made, by=["task"]).by["task"].slices["edit"]
     low, high = row.interval["ash"] or (0, 0)
-    line = f"edit ash {row.win_rate['ash']:.3f} {low:.3f} to {high:.3f} - -"
+    line = f"edit ash {row.samples} {row.win_rate['ash']:.3f} {low:.3f} to {high:.3f} - -"
     assert line in " ".join(page_of(made).split())
 
 
@@ -218,8 +228,9 @@ def test_a_terminal_shows_each_board_and_what_does_not_count(made: Path) -> None
     [
         ({"by": ["task_familly"]}, "unknown column of kinds 'task_familly'.*task_family"),
         ({"by": ["prompt"]}, "unknown column of kinds 'prompt'"),
+        ({"by": ["caption"]}, "unknown column of kinds 'caption'"),  # words of posts
         ({"by": ["engagement"]}, "unknown column of kinds 'engagement'"),
-        ({"by": ["task_phrase"]}, "1 values of up to 124 characters: expected a column of kinds"),
+        ({"by": ["kind"]}, "1 values of up to 124 characters: expected a column of kinds"),
         ({"since": "March"}, "slices: since is 'March': "),
         ({"demand": "3 months"}, "slices: demand is '3 months': expected all, days before"),
         ({"demand": "2026-04-01..2026-03-01"}, "expected the earlier day first"),
