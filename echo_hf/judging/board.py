@@ -457,15 +457,15 @@ def _show_slices(
         title = f"{name}: win rate on {pluralize(saved.samples, 'sample')} since {saved.since}"
         show_table(console, title, _system_table(saved.board.win_rate, systems, columns))
     if saved.demand:
-        found = saved.demand.result
+        weighted = saved.demand.result
         columns = {
             "each sample once": _numbers(plain),
-            "as people ask": _numbers(found.win_rate),
-            "95 %": _ends(found.interval),
-            "effective n": {key: f"{value:.1f}" for key, value in found.effective_n.items()},
+            "as people ask": _numbers(weighted.win_rate),
+            "95 %": _ends(weighted.interval),
+            "effective n": {key: f"{value:.1f}" for key, value in weighted.effective_n.items()},
         }
         title = f"{name}: win rate as people ask, by {pluralize(saved.demand.asked, 'request')}"
-        show_table(console, title, _system_table(found.win_rate, systems, columns))
+        show_table(console, title, _system_table(weighted.win_rate, systems, columns))
     for column, sliced in saved.by.items():
         # A column for each system, the best first; -v has intervals, in a row for each.
         order = sorted(plain, key=lambda system: (plain[system] is None, -(plain[system] or 0.0)))

@@ -276,12 +276,12 @@ def score(
     kinds = {name: read_kinds(benchmark, name, options) for name in tables.tasks}
     for name in tables.tasks:
         split = scored_run.score_split(name, anchors.get(name, {}))
-        if split.overall is not None:
-            dated = score_dates(config, benchmark, split.overall, name)
+        if (overall := split.overall) is not None:
+            dated = score_dates(config, benchmark, overall, name)
             split = replace(split, dated=dated)
             if not options.is_empty:
-                sliced = split.overall, kinds[name], config.protocol, n_boot
-                split = replace(split, slices=score_slices(options, *sliced))
+                given = overall, kinds[name], config.protocol, n_boot
+                split = replace(split, slices=score_slices(options, *given))
         if sealed_tables is not None:
             sealed = score_sealed(tables, sealed_tables, name, config.protocol, n_boot)
             split = replace(split, sealed=sealed)

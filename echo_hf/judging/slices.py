@@ -50,11 +50,11 @@ class Unsliced(Reason):
 
 
 def _name_months(times: Sequence[datetime.datetime | None]) -> list[str | None]:
-    return [time and f"{time:%Y-%m}" for time in times]
+    return [None if time is None else f"{time:%Y-%m}" for time in times]
 
 
 def _name_platforms(addresses: Sequence[Sequence[str] | None]) -> list[str | None]:
-    return [urls and platform_of(canonical_url(urls[0]) or "") for urls in addresses]
+    return [platform_of(canonical_url(urls[0]) or "") if urls else None for urls in addresses]
 
 
 def _name_known_languages(prompts: Sequence[str | None]) -> list[str | None]:
@@ -128,7 +128,7 @@ def _has_kinds(type_: pa.DataType) -> bool:
 
 def _read_values(column: str, read: Mapping[str, Sequence[Any]]) -> list[tuple[str, ...]]:
     source, derive = DERIVED.get(column, (column, list))
-    values = [
+    values: list[tuple[str, ...]] = [
         tuple(_name_value(part) for part in value if part is not None) or (EMPTY,)
         if isinstance(value, list)
         else ()
@@ -259,12 +259,12 @@ def make_slice_rows(saved: SavedSlices, split: str, protocol: ProtocolName) -> I
         for system, value in saved.board.win_rate.items():
             yield make_row(SINCE, system, value, saved.board.interval[system], **about)
     if saved.demand:
-        found = saved.demand.result
-        strata = {name: asdict(stratum) for name, stratum in found.strata.items()}
-        about = {**found.definition, "window": saved.demand.window, "strata": strata}
-        for system, value in found.win_rate.items():
-            own = {"effective_n": found.effective_n[system], "not_rated": found.not_rated}
-            yield make_row(BY_DEMAND, system, value, found.interval[system], **about, **own)
+        rates = saved.demand.result
+        strata = {name: asdict(stratum) for name, stratum in rates.strata.items()}
+        about = {**rates.definition, "window": saved.demand.window, "strata": strata}
+        for system, value in rates.win_rate.items():
+            own = {"effective_n": rates.effective_n[system], "not_rated": rates.not_rated}
+            yield make_row(BY_DEMAND, system, value, rates.interval[system], **about, **own)
 
 
 def sort_slices(column: str, sliced: SliceRates) -> list[tuple[str, SliceRate]]:

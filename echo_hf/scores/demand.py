@@ -13,6 +13,7 @@ import numpy as np
 from echo_hf._infra.bootstrap import (
     LEVEL,
     METHOD,
+    Bools,
     Floats,
     Interval,
     Unscored,
@@ -152,7 +153,7 @@ def demand_rates(
             raise ScoreError(f"asked: {name!r} is {number!r}: expected how often, 0 or more")
     compared = votes.count_votes(ratings, outputs, **choices)
     names, shares = share_points(compared)
-    is_rated = ~np.isnan(shares).all(axis=0)
+    is_rated: Bools = np.asarray(~np.isnan(shares).all(axis=0))
     kinds = [
         strata.get(name) if counts else None for name, counts in zip(names, is_rated, strict=True)
     ]

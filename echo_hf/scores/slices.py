@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, MIN_SPREAD, Floats, Interval, Unscored
+from echo_hf._infra.bootstrap import (
+    LEVEL,
+    MIN_SAMPLES,
+    MIN_SPREAD,
+    Bools,
+    Floats,
+    Interval,
+    Unscored,
+)
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.scores import votes
@@ -186,7 +194,7 @@ def slice_rates(
     """
     compared = votes.count_votes(ratings, outputs, **choices)
     names, shares = share_points(compared)
-    is_rated = ~np.isnan(shares).all(axis=0)
+    is_rated: Bools = np.asarray(~np.isnan(shares).all(axis=0))
     members: dict[str, list[int]] = {}
     for position, name in enumerate(names):
         for value in dict.fromkeys(values.get(name, ())) if is_rated[position] else ():
@@ -204,25 +212,25 @@ def slice_rates(
     for system, row in zip(systems, shares, strict=True):
         rates = {name: rate for name in order if (rate := scored[name][0].get(system)) is not None}
         groups = [row[members[name]] for name in rates]
-        found = _shrink_system(list(rates.values()), [own[~np.isnan(own)] for own in groups])
+        result = _shrink_system(list(rates.values()), [own[~np.isnan(own)] for own in groups])
         spread[system] = None
-        if isinstance(found, Unscored):
-            reasons[system] = found
+        if isinstance(result, Unscored):
+            reasons[system] = result
             continue
-        spread[system] = float(np.sqrt(found.variance))
-        for name, value, (low, high) in zip(rates, found.values, found.intervals, strict=True):
+        spread[system] = float(np.sqrt(result.variance))
+        for name, drawn, (low, high) in zip(rates, result.values, result.intervals, strict=True):
             ends = max(low, 0.0), min(high, 1.0)
-            shrunk.setdefault(name, {})[system] = min(max(value, 0.0), 1.0), ends
+            shrunk.setdefault(name, {})[system] = min(max(drawn, 0.0), 1.0), ends
     rows = {}
     for name in order:
-        rate, interval, why = scored[name]
-        drawn = shrunk.get(name, {})
+        own_rates, intervals, why = scored[name]
+        estimates = {system: shrunk.get(name, {}).get(system, (None, None)) for system in own_rates}
         rows[name] = SliceRate(
             len(members[name]),
-            rate,
-            interval,
-            {system: drawn[system][0] if system in drawn else None for system in rate},
-            {system: drawn[system][1] if system in drawn else None for system in rate},
+            own_rates,
+            intervals,
+            {system: value for system, (value, _) in estimates.items()},
+            {system: ends for system, (_, ends) in estimates.items()},
             why,
         )
     definition = compared.definition(
@@ -257,14 +265,14 @@ def _score_slice(table: RatingTable, options: Mapping[str, Any]) -> _Scored:
     if len(table.part.samples) < MIN_SAMPLES:
         few = dict.fromkeys(table.systems, Unscored.FEW_SAMPLES)
         return dict.fromkeys(few), dict.fromkeys(few), few
-    found = win_rate(table, **options)
+    result = win_rate(table, **options)
     own = {name: options[name] for name in ("protocol", "missing", "rubric")}
     counts = zip(table.systems, votes.count_votes(table, **own).sample_counts, strict=True)
     few = {name: Unscored.FEW_SAMPLES for name, count in counts if 0 < count < MIN_SAMPLES}
-    rates, intervals = dict(found.win_rate), dict(found.interval)
+    rates, intervals = dict(result.win_rate), dict(result.interval)
     for name in few:
         rates[name] = intervals[name] = None
-    return votes.by_rate(rates), intervals, {**found.reasons, **few}
+    return votes.by_rate(rates), intervals, {**result.reasons, **few}
 
 
 def _shrink_system(rates: Sequence[float], groups: Sequence[Floats]) -> Shrinkage | Unscored:
