@@ -243,3 +243,14 @@ def test_what_cannot_be_sliced_is_refused_before_anything_is_written(
     with pytest.raises(ConfigError, match=words):
         score_run(made, **options)
     assert (small.root(made) / "results.json").read_bytes() == before
+
+
+def test_a_day_after_all_posts_leaves_no_sample_and_says_so(made: Path) -> None:
+    saved = score_run(made, since="2030-01-01", by=["task_family"], demand="all")
+    assert (saved.samples, sum(saved.left_out.values())) == (0, SAMPLES_RATED)
+    assert saved.board is not None
+    assert saved.demand is not None
+    rates = (*saved.board.win_rate.values(), *saved.demand.result.win_rate.values())
+    assert {*rates} == {None}
+    assert saved.by["task_family"].slices == {}
+    assert saved.demand.result.not_rated == pytest.approx(1)

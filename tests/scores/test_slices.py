@@ -186,3 +186,14 @@ def test_groups_that_cannot_be_shrunk_are_refused(
 ) -> None:
     with pytest.raises(ScoreError, match="expected 4 or more of each, finite"):
         shrink(estimates, variances, [1] * len(estimates))
+
+
+def test_a_system_that_few_samples_of_a_slice_compare_has_no_rate_there() -> None:
+    """Of 20 samples it was rated on 9; the others keep theirs."""
+    rows, values = _score({"edit": 0.5})
+    rows += [
+        {"sample_id": f"edit{at}", "system": "cedar", "judge": "j", "rating": 7} for at in range(9)
+    ]
+    row = slice_rates(rows, values=values, n_boot=0).slices["edit"]
+    assert (row.win_rate["cedar"], row.reasons["cedar"]) == (None, Unscored.FEW_SAMPLES)
+    assert row.win_rate["ash"] is not None
