@@ -38,6 +38,7 @@ from echo_hf.report.markup import (
     titled,
     write_data,
 )
+from echo_hf.report.opening import build_opening, write_sentences
 from echo_hf.report.run_data import THUMBNAIL_FOLDER as THUMBNAILS
 from echo_hf.report.run_data import (
     MeanColors,
@@ -74,6 +75,7 @@ class Report:
     samples: int
     images: int
     problems: Mapping[str, str]
+    sentences: tuple[str, ...]  # that it opens with
 
 
 def report(
@@ -123,7 +125,8 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
         (partial / FIGURES).mkdir()
         for name, drawing in draw_figures(data).items():
             (partial / FIGURES / f"{name}.svg").write_text(drawing, "utf-8")
-    return Report(folder / PAGE, len(data.samples), len(thumbnails), problems)
+    sentences = tuple(sentence.text for sentence in write_sentences(data))
+    return Report(folder / PAGE, len(data.samples), len(thumbnails), problems, sentences)
 
 
 def _color_keys(data: RunData) -> dict[str, list[tuple[str, str]]]:
@@ -149,6 +152,7 @@ def render_page(
     return render(
         "page.html.jinja",
         data=data,
+        opening=build_opening(data),
         sections=build_sections(data, thumbnails, colors),
         gallery=write_data(gallery),
         verdicts=VERDICTS_PAGE if gallery["originals"] else None,
