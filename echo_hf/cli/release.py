@@ -216,21 +216,46 @@ def _plan_turn(config: Path, runs: Path | None) -> Payload:
 
 
 def leaderboard(
-    repo_id: Annotated[str, option(None, "Dataset whose results it shows: ORG/NAME.")],
+    repo_id: str | None = choice(None, "Dataset whose results it shows: ORG/NAME."),
     space: str | None = choice(None, "The Space to make: ORG/NAME."),
     folder: Path | None = choice(None, "Only write the Space's files, into this folder."),
     private: bool = flag("--private", "Make a new Space a private one."),
-) -> None:
-    """Make a Space on the Hub that shows a dataset's results."""
+    hub: bool = flag(
+        "--hub", "Show the Hub's own board, and what releases verify; else the Hub's benchmarks."
+    ),
+) -> Payload:
+    """Make a Space that shows results, or read the Hub's board."""
     from echo_hf.hub import leaderboard as spaces
 
+    if hub:
+        if folder or space or private:
+            raise ConfigError("--hub only reads a board: leave out --space, --folder and --private")
+        return _read_hub(repo_id)
+    if repo_id is None:
+        raise HubError("nothing says whose results it shows: give --repo-id ORG/NAME")
     if folder is None and space is None:
-        raise HubError("nothing says where the leaderboard goes: give --space, or --folder")
+        raise HubError("nothing says where the leaderboard goes: give --space, --folder or --hub")
     if folder is not None:
-        say(make_console(), f"written: {spaces.write_space(repo_id, folder)}")
-    else:
-        space_url = spaces.create_space(repo_id, str(space), private=private)
-        say(make_console(), f"leaderboard: {space_url}")
+        path = spaces.write_space(repo_id, folder)
+        say(make_console(), f"written: {path}")
+        return {"path": path, "url": None}
+    space_url = spaces.create_space(repo_id, str(space), private=private)
+    say(make_console(), f"leaderboard: {space_url}")
+    return {"path": None, "url": space_url}
+
+
+def _read_hub(repo_id: str | None) -> Payload:
+    from echo_hf.cli.hub_board_view import show_benchmarks, show_hub_board
+    from echo_hf.hub.hub_board import list_benchmarks, read_hub_board
+
+    console = make_console()
+    if repo_id is None:
+        benchmarks, others = list_benchmarks()
+        show_benchmarks(console, benchmarks, others)
+        return {"benchmarks": [listed._asdict() for listed in benchmarks], "others": others}
+    board = read_hub_board(repo_id)
+    show_hub_board(console, board)
+    return {**vars(board), "rows": [vars(row) for row in board.rows]}
 
 
 def forget(
