@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -46,6 +47,10 @@ def publish(
         None, "Private repository, ORGANISATION/NAME, that sealed samples go to first."
     ),
     reveal: str | None = choice(None, "Open the samples that were sealed in this earlier tag."),
+    logs: Path | None = choice(
+        None, "Config of a scored run on it, whose logs for inspect_ai go to ORG/NAME-logs."
+    ),
+    runs: Runs = None,
 ) -> Payload:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
     from echo_hf.hub import publish as hub
@@ -59,9 +64,11 @@ def publish(
         "allow_unscreened": allow_unscreened,
     }
     progress = partial(say, console, style="dim")
-    if dry_run and (sealed_to or reveal):
-        name = "--reveal" if reveal else "--sealed-to"
+    if dry_run and (sealed_to or reveal or logs):
+        name = "--reveal" if reveal else "--sealed-to" if sealed_to else "--logs"
         raise ConfigError(f"--dry-run is about the release as it is now: leave out {name}")
+    if create_pr and logs:
+        raise ConfigError("--logs go with a tag, which a proposal lacks: leave out one of them")
     if dry_run:
         from echo_hf.cli.build_view import show_publication
 
@@ -73,11 +80,35 @@ def publish(
         show_publication(console, planned)
         return vars(planned)
     options |= {"sealed_to": sealed_to, "reveal": reveal}
-    published = hub.publish(
-        find_release_folder(release), repo_id, tag, **options, progress=progress
-    )
-    say(console, hub.summarize(published))
-    return vars(published)
+    folder = find_release_folder(release)
+    with TemporaryDirectory() as exported:
+        if logs is not None:
+            _export_logs(logs, runs, folder, Path(exported) / "logs")
+        published = hub.publish(folder, repo_id, tag, **options, progress=progress)
+        say(console, hub.summarize(published))
+        payload: Payload = {**vars(published), "logs": None}
+        if logs is not None:
+            from echo_hf.hub.logs import publish_logs
+
+            payload["logs"] = publish_logs(Path(exported) / "logs", repo_id, tag)
+            say(console, f"logs: {payload['logs']}")
+    return payload
+
+
+def _export_logs(config: Path, runs: Path | None, release: Path, folder: Path) -> None:
+    """Write the logs of a run on a release, before anything is published."""
+    from echo_hf.hub.release import read_release
+    from echo_hf.report.export import export
+    from echo_hf.systems.evaluation_run import EvaluationRun
+
+    run = EvaluationRun.from_config(config, runs)
+    name, own = run.benchmark.read_manifest().name, read_release(release).manifest.name
+    if name != own:
+        raise ConfigError(
+            f"--logs {str(config)!r} is of the benchmark {name!r}, and the release is of {own!r}: "
+            "name the config of a run on this release"
+        )
+    export(config, folder, to="inspect", runs=runs)
 
 
 def diff(

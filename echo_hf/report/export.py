@@ -321,7 +321,7 @@ def _build_samples(run: ExportedRun, system: str, split: str) -> Iterator[EvalSa
                 images.append(model.ContentImage(image=f"data:image/{kind};base64,{text}"))
         return images
 
-    for sample in run.data.select_split(split):
+    for number, sample in enumerate(run.data.select_split(split), 1):
         output = run.data.outputs.get((sample.id, system))
         all_ratings = run.data.ratings.get(sample.id, ())
         ratings = [rating for rating in all_ratings if rating.system == system]
@@ -342,14 +342,18 @@ def _build_samples(run: ExportedRun, system: str, split: str) -> Iterator[EvalSa
             if rating.value is not None
         }
         yield log.EvalSample(
-            id=sample.id,
+            id=number,  # the Hub's viewer, which is that of datasets, takes numbers alone
             epoch=1,
             input=[question],
             target="",
             messages=[question, model.ChatMessageAssistant(content=content, model=system)],
             output=model.ModelOutput(model=system, completion="" if images else text),
             scores=scores,
-            metadata={"task": sample.task, "outcome": output.outcome if output else None},
+            metadata={
+                "sample_id": sample.id,
+                "task": sample.task,
+                "outcome": output.outcome if output else None,
+            },
         )
 
 
