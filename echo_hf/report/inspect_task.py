@@ -6,28 +6,16 @@ import logging
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING
-
-from inspect_ai import Task, task
-from inspect_ai._util.error import PrerequisiteError
-from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, GenerateConfig
-from inspect_ai.scorer import (
-    Metric,
-    SampleScore,
-    Score,
-    Scorer,
-    Target,
-    mean,
-    metric,
-    scorer,
-    stderr,
-)
-from inspect_ai.solver import TaskState, generate
+from typing import TYPE_CHECKING, Any
 
 from echo_hf.errors import ConfigError, EchoError, ImageError, unknown
 
 if TYPE_CHECKING:
+    from inspect_ai import Task
+    from inspect_ai.dataset import Sample
+    from inspect_ai.scorer import Metric, Score, Scorer, Target
+    from inspect_ai.solver import TaskState
+
     from echo_hf import metrics
     from echo_hf.images.store import ImageStore
     from echo_hf.metrics import MetricResult
@@ -38,8 +26,16 @@ WITHOUT_JUDGES = frozenset({"inputs", "outputs", "prompts"})
 logger = logging.getLogger(__name__)
 
 
-@task
-def echo(release: str, split: str | None = None) -> Task:
+def __getattr__(name: str) -> Any:
+    """Register the task for the entry point, which inspect_ai loads: others need none of it."""
+    if name != "echo":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from inspect_ai import task
+
+    return task(name=name)(_draw_release)
+
+
+def _draw_release(release: str, split: str | None = None) -> Task:
     """Draw the samples of a release, and score them by what needs no judge.
 
     `drawn` is the share of samples with an image. Every metric of `echo_hf.metrics` that is
@@ -50,6 +46,7 @@ def echo(release: str, split: str | None = None) -> Task:
         release: Folder of a release, a run, or ORGANIZATION/NAME@TAG on the Hub.
         split: `image_to_image` or `text_to_image`; both where null.
     """
+    from inspect_ai._util.error import PrerequisiteError
     from rich.markup import escape
 
     try:
@@ -59,6 +56,11 @@ def echo(release: str, split: str | None = None) -> Task:
 
 
 def _make_task(release: str, split: str | None) -> Task:
+    from inspect_ai import Task
+    from inspect_ai.dataset import MemoryDataset
+    from inspect_ai.model import GenerateConfig
+    from inspect_ai.solver import generate
+
     from echo_hf.curate.splits import BENCHMARKS
     from echo_hf.hub.authors_dataset import open_cache
     from echo_hf.systems.benchmark import Benchmark, find_release_folder
@@ -90,6 +92,9 @@ def _make_task(release: str, split: str | None) -> Task:
 
 
 def _make_sample(task: base.Task, images: ImageStore) -> Sample:
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import ChatMessageUser, ContentImage, ContentText
+
     from echo_hf.images.loader import detect_format
 
     content: list[ContentText | ContentImage] = [ContentText(text=task.prompt)]
@@ -107,7 +112,7 @@ def _make_sample(task: base.Task, images: ImageStore) -> Sample:
 def _make_scorers(
     tasks: Mapping[str, base.Task], images: ImageStore
 ) -> tuple[list[Scorer], dict[str, str]]:
-    """Make a score of what was drawn, and of each metric; of one not installed say what it lacks."""
+    """Make a score of what was drawn and of each metric; say what one that is missing lacks."""
     from echo_hf.errors import MissingExtraError
     from echo_hf.metrics import registered
 
@@ -135,6 +140,8 @@ def _make_scorers(
 
 
 def _score_drawn(images: ImageStore) -> Scorer:
+    from inspect_ai.scorer import Score, mean, scorer, stderr
+
     @scorer(metrics=[mean(), stderr()], name="drawn")
     def drawn() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
@@ -175,6 +182,7 @@ class _Measurement:
 
     def make_scorer(self) -> Scorer:
         from anyio.to_thread import run_sync
+        from inspect_ai.scorer import SampleScore, Score, metric, scorer
 
         @metric(name="value")
         def value() -> Metric:
@@ -186,6 +194,8 @@ class _Measurement:
                 result = self.measure(list(digests), list(digests.values()))
                 return float("nan") if result is None or result.value is None else result.value
 
+            # inspect_ai looks these up, by names that this module has for checkers of types alone.
+            compute.__annotations__ = {"scores": list[SampleScore], "return": float}
             return compute
 
         @scorer(metrics=[value()], name=self.metric.name)

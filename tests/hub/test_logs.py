@@ -6,14 +6,17 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+import yaml
+from huggingface_hub import HfApi
 
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.hub.release import iterate_rows, read_release
-from tests.hub.conftest import REPO, Command
+from echo_hf.errors import HubError
+from echo_hf.hub.logs import publish_logs
+from echo_hf.hub.release import Release, iterate_rows, read_release
+from tests.hub.conftest import REPO, Command, Put
 from tests.local_hub import LocalHub
 from tests.stages_for_tests import ROOT
 
@@ -28,56 +31,103 @@ place, tag, *paths = sys.argv[1:]
 rows = load_dataset(place, tag, split="test")
 logs = [read_eval_log(f"hf://datasets/{place}/{path}") for path in paths]
 viewed = [json.loads(metadata)["sample_id"] for metadata in rows["metadata"]]
-print(json.dumps([viewed, [each.metadata["sample_id"] for log in logs for each in log.samples]]))
+samples = [sample for log in logs for sample in log.samples]
+read = [(each.metadata["sample_id"], each.input[0].content[0].text) for each in samples]
+print(json.dumps([viewed, read]))
 """
-
-
-@pytest.fixture
-def publish(quickstart_run: Path, hub: LocalHub, command: Command) -> Any:
-    pytest.importorskip("inspect_ai", reason="needs the extra `inspect`")
-    logs = ["--logs", shipped_config(), "--runs", quickstart_run.parent]
-    return lambda *more: command("publish", quickstart_run, *FLAGS, *logs, *more, hub=hub)
 
 
 @pytest.mark.extras
 @pytest.mark.filterwarnings("ignore:::inspect_ai")
 def test_both_libraries_open_the_logs(
-    publish: Any, hub: LocalHub, quickstart_run: Path, tmp_path: Path
+    quickstart_run: Path,
+    hub: LocalHub,
+    command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those of every sample; what may not be passed on is in none of them."""
-    done = publish("--json")
+    """Those of every sample; the words of posts that may not be passed on are in none of them."""
+    pytest.importorskip("inspect_ai", reason="needs the extra `inspect`")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    logs = ["--logs", shipped_config(), "--runs", quickstart_run.parent]
+    done = command("publish", quickstart_run, *FLAGS, *logs, "--json", hub=hub)
     assert done.code == 0, done.errors
     assert json.loads(done.output)["logs"] == f"{hub.url}/datasets/{LOGS}/tree/main/{TAG}"
-    files = hub.files(LOGS)
-    paths = sorted(path for path in files if path.endswith(".eval"))
-    environment = hub.environment(tmp_path / "home", PYTHONPATH=str(ROOT))
+    paths = sorted(path for path in hub.files(LOGS) if path.endswith(".eval"))
     opened = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", OPENED, LOGS, TAG, *paths],
-        env=environment,
+        env=hub.environment(tmp_path / "home", PYTHONPATH=str(ROOT)),
         capture_output=True,
         text=True,
     )
     assert opened.returncode == 0, opened.stderr
     viewed, read = json.loads(opened.stdout.splitlines()[-1])
-    assert viewed == read
+    assert viewed == [name for name, _ in read]
     datasets = read_release(quickstart_run / "release").datasets
     rows = {row["id"]: row for name in BENCHMARKS for row in iterate_rows(datasets[name], 1)}
-    assert set(viewed) == rows.keys()
+    of_x = {
+        name for name, row in rows.items() if any("//x.com/" in url for url in row["post_urls"])
+    }
+    assert 0 < len(of_x) < len(rows)
+    assert dict(read) == {name: "" if name in of_x else rows[name]["prompt"] for name in rows}
 
 
-@pytest.mark.extras
-@pytest.mark.filterwarnings("ignore:::inspect_ai")
-def test_a_second_time_replaces_them_and_files_of_others_stay(publish: Any, hub: LocalHub) -> None:
-    assert publish().code == 0
-    repository = hub.repositories[LOGS]
-    before, commits = sorted(hub.files(LOGS)), len(repository.history)
-    assert publish().code == 0
-    assert sorted(hub.files(LOGS)) == before
-    assert len(repository.history) == commits + 1
-    repository.change("mine", thesis=b"x")
-    done = publish()
-    assert done.code == 2
-    assert "holds 'thesis.txt', which is no log of a tag" in done.errors
+def write_logs(folder: Path, *names: str) -> Path:
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_bytes(name.encode())
+    return folder
+
+
+@pytest.fixture
+def api(release: Release, put: Put, hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> HfApi:
+    """A client of a Hub that has the tags v1 and v2."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    for tag in ("v1", "v2"):
+        put(release, tag)
+    return hub.api()
+
+
+def test_logs_of_a_tag_are_replaced_and_others_stay(
+    api: HfApi, hub: LocalHub, tmp_path: Path
+) -> None:
+    publish_logs(
+        write_logs(tmp_path / "a", "ash.eval", "birch.eval", "notes.txt"), REPO, "v1", api=api
+    )
+    publish_logs(write_logs(tmp_path / "b", "ash.eval"), REPO, "v2", api=api)
+    commits = len(hub.repositories[LOGS].history)
+    publish_logs(write_logs(tmp_path / "c", "cedar.eval", "ash.eval"), REPO, "v1", api=api)
+    files = hub.files(LOGS)
+    assert {path for path in files if "/" in path} == {
+        "v1/ash.eval",
+        "v1/cedar.eval",
+        "v2/ash.eval",
+    }
+    assert len(hub.repositories[LOGS].history) == commits + 1
+    # The viewer knows the logs of a tag by a config of its name.
+    front = yaml.safe_load(files["README.md"].decode().split("---")[1])
+    assert {each["config_name"]: each["data_files"] for each in front["configs"]} == {
+        tag: [{"split": "test", "path": f"{tag}/*.eval"}] for tag in ("v1", "v2")
+    }
+
+
+def test_what_is_not_ours_stays_and_what_is_private_stays_so(
+    api: HfApi, hub: LocalHub, tmp_path: Path
+) -> None:
+    logs = write_logs(tmp_path / "a", "ash.eval")
+    with pytest.raises(HubError, match="has no tag 'v3': publish the release first"):
+        publish_logs(logs, REPO, "v3", api=api)
+    hub.repositories[REPO].private = True
+    publish_logs(logs, REPO, "v1", api=api)
+    assert hub.repositories[LOGS].private
+    hub.repositories[LOGS].private = False
+    with pytest.raises(HubError, match=f"'{LOGS}' is public, and '{REPO}' is private"):
+        publish_logs(logs, REPO, "v1", api=api)
+    hub.repositories[LOGS].private = True
+    head = hub.repositories[LOGS].change("mine", thesis=b"x")
+    with pytest.raises(HubError, match=r"holds 'thesis\.txt', which is no log of a tag"):
+        publish_logs(logs, REPO, "v1", api=api)
+    assert hub.repositories[LOGS].head == head
 
 
 def test_what_has_no_tag_yet_has_no_logs(quickstart_run: Path, command: Command) -> None:
