@@ -183,8 +183,9 @@ def _compare(
         value = _read_number(entry.value)
         place = next((row for row in listed if _read_number(row.value) == value), None)
         rank, request = (place.rank, place.pull_request) if place else (None, None)
-        found = _judge(model, value, str(entry.task_id), entry.dataset_revision, releases)
-        yield FiledResult(model, value, *found[:1], rank, str(entry.task_id), *found[1:], request)
+        task = str(entry.task_id)
+        standing, tag, released = _judge(model, value, task, entry.dataset_revision, releases)
+        yield FiledResult(model, value, standing, rank, task, tag, released, request)
     values = {_read_number(entry.value) for entry in filed}
     for row in listed:
         if (value := _read_number(row.value)) not in values:

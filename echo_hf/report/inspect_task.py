@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +80,7 @@ def _make_task(release: str, split: str | None) -> Task:
     identity = benchmark.identity()
     return Task(
         dataset=MemoryDataset(
-            [_make_sample(each, images) for each in tasks.values()],
+            [*map(_make_sample, tasks.values())],
             name=identity["on_hub"] or identity["name"] or "echo",
         ),
         solver=generate(),
@@ -91,18 +90,14 @@ def _make_task(release: str, split: str | None) -> Task:
     )
 
 
-def _make_sample(task: base.Task, images: ImageStore) -> Sample:
+def _make_sample(task: base.Task) -> Sample:
     from inspect_ai.dataset import Sample
     from inspect_ai.model import ChatMessageUser, ContentImage, ContentText
 
-    from echo_hf.images.loader import detect_format
+    from echo_hf.engines.pixels import encode_data_url
 
-    content: list[ContentText | ContentImage] = [ContentText(text=task.prompt)]
-    for image in task.inputs:
-        encoded = images.open(image.sha256)
-        kind = str(detect_format(encoded)).lower()
-        url = f"data:image/{kind};base64,{b64encode(encoded).decode()}"
-        content.append(ContentImage(image=url))
+    given = (ContentImage(image=encode_data_url(image, None)) for image in task.inputs)
+    content = [ContentText(text=task.prompt), *given]
     metadata = {"split": task.split, "sample_digest": task.sample_digest}
     return Sample(
         [ChatMessageUser(content=content)], target="", id=task.sample_id, metadata=metadata
@@ -142,7 +137,6 @@ def _make_scorers(
 def _score_drawn(images: ImageStore) -> Scorer:
     from inspect_ai.scorer import Score, mean, scorer, stderr
 
-    @scorer(metrics=[mean(), stderr()], name="drawn")
     def drawn() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
             del target
@@ -151,7 +145,8 @@ def _score_drawn(images: ImageStore) -> Scorer:
 
         return score
 
-    return drawn()
+    make: Callable[[], Scorer] = scorer(metrics=[mean(), stderr()], name="drawn")(drawn)
+    return make()
 
 
 def _read_output(state: TaskState, images: ImageStore) -> tuple[str, str | None, str | None]:
@@ -184,7 +179,6 @@ class _Measurement:
         from anyio.to_thread import run_sync
         from inspect_ai.scorer import SampleScore, Score, metric, scorer
 
-        @metric(name="value")
         def value() -> Metric:
             def compute(scores: list[SampleScore]) -> float:
                 digests = {
@@ -198,7 +192,6 @@ class _Measurement:
             compute.__annotations__ = {"scores": list[SampleScore], "return": float}
             return compute
 
-        @scorer(metrics=[value()], name=self.metric.name)
         def measurement() -> Scorer:
             async def score(state: TaskState, target: Target) -> Score:
                 del target
@@ -216,7 +209,9 @@ class _Measurement:
 
             return score
 
-        return measurement()
+        whole = metric(name="value")(value)()
+        make: Callable[[], Scorer] = scorer([whole], name=self.metric.name)(measurement)
+        return make()
 
     def measure(self, names: Sequence[str], digests: Iterable[str | None]) -> MetricResult | None:
         """Measure outputs; null where the metric lacks something, such as its weights."""
