@@ -9,21 +9,24 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 from PIL import Image
 
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.hub.redistribution import dehydrate
+from echo_hf.hub.publish import publish
 from echo_hf.hub.release import iterate_rows, read_release
 from echo_hf.judging.imports import import_judgements
 from echo_hf.metrics import color_shift
 from tests.engines.openai.loopback_server import Answer, Asked, running
+from tests.hub.conftest import REPO
+from tests.local_hub import LocalHub
 from tests.stages_for_tests import ROOT
 
 pytestmark = [pytest.mark.extras, pytest.mark.filterwarnings("ignore:::inspect_ai")]
@@ -74,16 +77,23 @@ def inspect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     lines = [f"{name} = {value}\n" for name, value in groups["inspect_ai"].items()]
     (facts / "entry_points.txt").write_text("[inspect_ai]\n" + "".join(lines))
     own = {"PYTHONPATH": f"{facts.parent}{os.pathsep}{ROOT}", "OPENAI_API_KEY": "none"}
-    own |= {"HF_HOME": str(folder / "hub"), "HF_HUB_OFFLINE": "1", "COLUMNS": "500"}
+    own |= {"COLUMNS": "500"}
+    offline = {"HF_HOME": str(folder / "hub"), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-m", "inspect_ai", "eval", "echo_hf/echo", "--display", "plain"]
     with running() as server:
         server.behave = draw
         model = ["--model", "openai/lumen-1", "--model-base-url", server.url]
 
-        def run(release: Path, logs: Path, *options: str) -> subprocess.CompletedProcess[str]:
+        def run(
+            release: Path | str,
+            logs: Path,
+            *options: str,
+            environment: Mapping[str, str] | None = None,
+        ) -> subprocess.CompletedProcess[str]:
             given = ["-T", f"release={release}", *options, *model, "--log-dir", str(logs)]
+            variables = {**os.environ, **offline, **(environment or {}), **own}
             return subprocess.run(
-                [*command, *given], env=os.environ | own, cwd=folder, capture_output=True, text=True
+                [*command, *given], env=variables, cwd=folder, capture_output=True, text=True
             )
 
         yield run
@@ -139,19 +149,32 @@ def test_a_release_is_drawn_and_scored(inspect: Run, quickstart_run: Path, tmp_p
     assert back.rows["outputs"] == len(outputs)
 
 
-def test_what_may_not_be_shown_is_counted_and_left_out(
-    inspect: Run, quickstart_run: Path, tmp_path: Path
+def test_a_tag_of_the_hub_is_drawn_without_what_may_not_be_shown(
+    inspect: Run, quickstart_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dry = dehydrate(quickstart_run / "release", tmp_path / "dry").path
-    done = inspect(dry, tmp_path / "logs", "-T", f"split={BENCHMARKS[1]}")
+    """Posts that it may not pass on were left out when it was published, and are counted."""
+    for name in ("HF_HUB_OFFLINE", "HF_HUB_DISABLE_XET"):
+        monkeypatch.setattr(huggingface_hub.constants, name, name != "HF_HUB_OFFLINE")
+    allowed = {"allow_rules": True, "allow_unscreened": True}
+    with LocalHub() as hub:
+        publish(quickstart_run / "release", REPO, "v1", api=hub.api(), **allowed)
+        home = hub.environment(tmp_path / "home", HF_HUB_OFFLINE="0")
+        split = ("-T", f"split={BENCHMARKS[1]}")
+        done = inspect(f"{REPO}@v1", tmp_path / "logs", *split, environment=home)
     assert done.returncode == 0, done.stdout + done.stderr
-    log, rows = read(tmp_path / "logs"), rows_of(dry)
-    gone = sum(row["prompt"] is None for row in rows.values())
-    assert log.eval.metadata["left_out"] == {"dehydrated": gone}
-    assert f"{gone} samples of the release left out, dehydrated: " in done.stdout + done.stderr
-    kept = {row["id"] for row in read_release(dry).datasets[BENCHMARKS[1]] if row["prompt"]}
-    assert len(kept) > 1
-    assert {sample.id for sample in log.samples} == kept
+    log, datasets = read(tmp_path / "logs"), read_release(quickstart_run / "release").datasets
+    of_x = {
+        row["id"]
+        for name in BENCHMARKS
+        for row in datasets[name]
+        if any("//x.com/" in url for url in row["post_urls"])
+    }
+    assert log.eval.metadata["left_out"] == {"dehydrated": len(of_x)}
+    assert f"{len(of_x)} samples of the release left out, dehydrated: " in done.stdout + done.stderr
+    free = {row["id"] for row in datasets[BENCHMARKS[1]]} - of_x
+    assert len(free) > 1
+    assert {sample.id for sample in log.samples} == free
+    assert log.eval.dataset.name == f"{REPO}@v1"
 
 
 def test_what_cannot_be_drawn_is_said_in_a_line(inspect: Run, tmp_path: Path) -> None:
