@@ -67,6 +67,7 @@ POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
+HUB = "https://huggingface.co"
 
 
 @dataclass(frozen=True)
@@ -303,6 +304,8 @@ def build_eval_entries(data: RunData) -> dict[str, list[dict[str, Any]]]:
                 task_id=split,
                 value=round(row.value, 4),
                 dataset_revision=revision if COMMIT.fullmatch(revision) else None,
+                source_url=make_printable(f"{HUB}/datasets/{dataset}/tree/{revision}"),
+                source_name="Release",
                 notes=make_printable("; ".join(notes)),
             )
             entries.append(entry)
