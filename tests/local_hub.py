@@ -65,6 +65,7 @@ class LocalHub(Loopback):
     def __init__(self) -> None:
         self.repositories: dict[str, Repository] = {}
         self.objects: dict[str, bytes] = {}  # large files, which outlive commits
+        self.models: dict[str, list[dict[str, object]]] = {}  # what each says of itself
         self.asked: list[tuple[str, str]] = []
         self.dead = False  # every connection is closed without an answer
         self.acts: dict[str, list[Act]] = defaultdict(list)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 MAIN = "main"
 PULL = "refs/pr/"
@@ -69,6 +70,8 @@ class Repository:
     branches: dict[str, str] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     pulls: dict[int, Pull] = field(default_factory=dict)
+    listed: list[str] = field(default_factory=list)  # tags, such as that of a benchmark
+    filed: list[dict[str, Any]] | None = None  # the rows of its board; null where it has none
 
     def __post_init__(self) -> None:
         first = {".gitattributes": StoredFile(ATTRIBUTES)}

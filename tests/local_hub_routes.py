@@ -207,6 +207,25 @@ def info(asked: Asked) -> Answer:
     )
 
 
+def list_datasets(hub: LocalHub, question: Question) -> Answer:
+    wanted = question.query.get("filter")
+    found = {key: one for key, one in hub.repositories.items() if wanted in (None, *one.listed)}
+    return said([{"id": key, "tags": one.listed} for key, one in found.items()])
+
+
+def model(hub: LocalHub, question: Question, repo_id: str) -> Answer:
+    if repo_id not in hub.models or question.query.get("expand") != "evalResults":
+        raise RefusedError(404, "RepoNotFound", "Repository not found")
+    return said({"id": repo_id, "evalResults": hub.models[repo_id]})
+
+
+def leaderboard(asked: Asked) -> Answer:
+    rows = asked.repository.filed
+    if rows is None:
+        raise RefusedError(404, said="This dataset has no leaderboard")
+    return said(rows)
+
+
 def may_write(asked: Asked) -> Answer:
     if asked.rest == "write":
         _check_writer(asked.hub, asked.question, asked.repo_id, "")
@@ -395,6 +414,8 @@ PLACES: dict[str, Callable[..., Answer]] = {
     r"/large/([0-9a-f]{64})": upload,
     # A pull request's revision has slashes of its own.
     rf"/datasets/{REPO}/resolve/(refs/[^/]+/[^/]+|[^/]+)/(.+)": resolve,
+    "/api/datasets": list_datasets,
+    rf"/api/models/{REPO}": model,
     rf"/api/datasets/{REPO}(?:/([a-z-]+)(?:/(.*))?)?": dataset,
     rf"/api/spaces/{REPO}(?:/([a-z-]+)(?:/(.*))?)?": space,
 }
@@ -403,6 +424,7 @@ VERBS: dict[tuple[str, str], Callable[[Asked], Answer]] = {
     ("GET", "revision"): info,
     ("GET", "auth-check"): may_write,
     ("GET", "refs"): refs,
+    ("GET", "leaderboard"): leaderboard,
     ("GET", "discussions"): discussions,
     ("GET", "commits"): commits,
     ("GET", "tree"): tree,

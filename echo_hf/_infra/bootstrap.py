@@ -50,6 +50,8 @@ class Unscored(Reason):
     FEW_THREADS = "few_threads", "fewer than 15 threads complain, or fewer than 15 praise"
     WEAK_CHECK = "weak_check", "it may tell failures apart little better than chance"
     FEW_LABELS = "few_labels", "people labelled fewer than 30 of these outputs"
+    FEW_SLICES = "few_slices", "fewer than 4 slices with a rate do not tell how slices differ"
+    NO_DEMAND = "no_demand", "nobody asked for the tasks that it was rated on"
 
 
 METHOD = "expanded percentile bootstrap over samples"

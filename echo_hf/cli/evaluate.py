@@ -400,12 +400,34 @@ def checks(
     return describe_checks(result)
 
 
-def score(config: EvaluationArgument, protocol: Protocol = None, runs: Runs = None) -> Payload:
-    """Compute win rates, metrics and rubrics. They go into the run's results.json."""
+def score(
+    config: EvaluationArgument,
+    by: list[str] | None = choice(
+        None,
+        "Also a board for each task_family, language, platform, month, doubts or value of another "
+        "column; may be repeated.",
+    ),
+    since: str | None = choice(
+        None, "Also a board of samples posted on this day or later.", metavar="DAY"
+    ),
+    demand: str | None = choice(
+        None,
+        "Also the board weighted by how often each task was asked for: all, 90d or FROM..TO.",
+        metavar="WINDOW",
+    ),
+    protocol: Protocol = None,
+    runs: Runs = None,
+) -> Payload:
+    """Compute win rates, metrics and rubrics. They go into the run's results.json.
+
+    --by, --since and --demand stand in place of the config's `slices`.
+    """
     from echo_hf.judging.board import show_board, show_scores
     from echo_hf.judging.score import score as compute_scores
 
-    path, console = compute_scores(config, runs=runs, protocol=protocol).path, make_console()
+    options: Payload = {"by": by or None, "since": since, "demand": demand}
+    scored = compute_scores(config, runs=runs, protocol=protocol, **options)
+    path, console = scored.path, make_console()
     (show_scores if console.details else show_board)(console, path)
     if not console.details:
         say(console, f"results: {path}")

@@ -503,6 +503,8 @@ def show_ranking_files(console: Console, ranker: RankingApp) -> None:
 
 
 def show_report(console: Console, written: Report) -> None:
+    for sentence in written.sentences:
+        say(console, sentence)
     for reason, images in sorted(Counter(written.problems.values()).items()):
         say(console, f"{pluralize(images, 'image')} cannot be shown: {reason}", "yellow")
     contents = f"{pluralize(written.samples, 'sample')}, {pluralize(written.images, 'image')}"

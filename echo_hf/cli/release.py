@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -46,6 +47,10 @@ def publish(
         None, "Private repository, ORGANISATION/NAME, that sealed samples go to first."
     ),
     reveal: str | None = choice(None, "Open the samples that were sealed in this earlier tag."),
+    logs: Path | None = choice(
+        None, "Config of a scored run on it, whose logs for inspect_ai go to ORG/NAME-logs."
+    ),
+    runs: Runs = None,
 ) -> Payload:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
     from echo_hf.hub import publish as hub
@@ -59,9 +64,11 @@ def publish(
         "allow_unscreened": allow_unscreened,
     }
     progress = partial(say, console, style="dim")
-    if dry_run and (sealed_to or reveal):
-        name = "--reveal" if reveal else "--sealed-to"
+    if dry_run and (sealed_to or reveal or logs):
+        name = "--reveal" if reveal else "--sealed-to" if sealed_to else "--logs"
         raise ConfigError(f"--dry-run is about the release as it is now: leave out {name}")
+    if create_pr and logs:
+        raise ConfigError("--logs go with a tag, which a proposal lacks: leave out one of them")
     if dry_run:
         from echo_hf.cli.build_view import show_publication
 
@@ -73,11 +80,35 @@ def publish(
         show_publication(console, planned)
         return vars(planned)
     options |= {"sealed_to": sealed_to, "reveal": reveal}
-    published = hub.publish(
-        find_release_folder(release), repo_id, tag, **options, progress=progress
-    )
-    say(console, hub.summarize(published))
-    return vars(published)
+    folder = find_release_folder(release)
+    with TemporaryDirectory() as exported:
+        if logs is not None:
+            _export_logs(logs, runs, folder, Path(exported) / "logs")
+        published = hub.publish(folder, repo_id, tag, **options, progress=progress)
+        say(console, hub.summarize(published))
+        payload: Payload = {**vars(published), "logs": None}
+        if logs is not None:
+            from echo_hf.hub.logs import publish_logs
+
+            payload["logs"] = publish_logs(Path(exported) / "logs", repo_id, tag)
+            say(console, f"logs: {payload['logs']}")
+    return payload
+
+
+def _export_logs(config: Path, runs: Path | None, release: Path, folder: Path) -> None:
+    """Write the logs of a run on a release, before anything is published."""
+    from echo_hf.hub.release import read_release
+    from echo_hf.report.export import export
+    from echo_hf.systems.evaluation_run import EvaluationRun
+
+    run = EvaluationRun.from_config(config, runs)
+    name, own = run.benchmark.read_manifest().name, read_release(release).manifest.name
+    if name != own:
+        raise ConfigError(
+            f"--logs {str(config)!r} is of the benchmark {name!r}, and the release is of {own!r}: "
+            "name the config of a run on this release"
+        )
+    export(config, folder, to="inspect", runs=runs)
 
 
 def diff(
@@ -284,21 +315,46 @@ def _plan_turn(config: Path, runs: Path | None) -> Payload:
 
 
 def leaderboard(
-    repo_id: Annotated[str, option(None, "Dataset whose results it shows: ORG/NAME.")],
+    repo_id: str | None = choice(None, "Dataset whose results it shows: ORG/NAME."),
     space: str | None = choice(None, "The Space to make: ORG/NAME."),
     folder: Path | None = choice(None, "Only write the Space's files, into this folder."),
     private: bool = flag("--private", "Make a new Space a private one."),
-) -> None:
-    """Make a Space on the Hub that shows a dataset's results."""
+    hub: bool = flag(
+        "--hub", "Show the Hub's own board, and what releases verify; else the Hub's benchmarks."
+    ),
+) -> Payload:
+    """Make a Space that shows results, or read the Hub's board."""
     from echo_hf.hub import leaderboard as spaces
 
+    if hub:
+        if folder or space or private:
+            raise ConfigError("--hub only reads a board: leave out --space, --folder and --private")
+        return _read_hub(repo_id)
+    if repo_id is None:
+        raise HubError("nothing says whose results it shows: give --repo-id ORG/NAME")
     if folder is None and space is None:
-        raise HubError("nothing says where the leaderboard goes: give --space, or --folder")
+        raise HubError("nothing says where the leaderboard goes: give --space, --folder or --hub")
     if folder is not None:
-        say(make_console(), f"written: {spaces.write_space(repo_id, folder)}")
-    else:
-        space_url = spaces.create_space(repo_id, str(space), private=private)
-        say(make_console(), f"leaderboard: {space_url}")
+        path = spaces.write_space(repo_id, folder)
+        say(make_console(), f"written: {path}")
+        return {"path": path, "url": None}
+    space_url = spaces.create_space(repo_id, str(space), private=private)
+    say(make_console(), f"leaderboard: {space_url}")
+    return {"path": None, "url": space_url}
+
+
+def _read_hub(repo_id: str | None) -> Payload:
+    from echo_hf.cli.hub_board_view import show_benchmarks, show_hub_board
+    from echo_hf.hub.hub_board import list_benchmarks, read_hub_board
+
+    console = make_console()
+    if repo_id is None:
+        benchmarks, others = list_benchmarks()
+        show_benchmarks(console, benchmarks, others)
+        return {"benchmarks": [listed._asdict() for listed in benchmarks], "others": others}
+    board = read_hub_board(repo_id)
+    show_hub_board(console, board)
+    return {**vars(board), "rows": [vars(row) for row in board.rows]}
 
 
 def forget(

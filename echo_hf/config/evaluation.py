@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
@@ -533,6 +534,50 @@ class SuccessOptions(Section):
         return rule
 
 
+DATES = r"\d{4}-\d{2}-\d{2}\.\.\d{4}-\d{2}-\d{2}"
+DemandRule = match_pattern(
+    rf"all|[1-9][0-9]{{0,2}}d|{DATES}", "all, days before the newest post such as 90d, or FROM..TO"
+)
+
+
+class SliceOptions(Section):
+    """Boards beside that of all samples: by slice, since a day, and by what people ask for.
+
+    Attributes:
+        by: Columns of the samples, each value of which is a slice: `task_family`, `language`,
+            `platform`, `month`, `doubts`, or any other that has kinds, also those of plug-ins.
+        since: Only samples that were posted on this day or later count here.
+        demand: The time in which it counts how often a task was asked for: `all`, so many days
+            before the newest post, such as `90d`, or two days, `2026-03-01..2026-04-30`; null for
+            no board by demand.
+    """
+
+    by: Annotated[tuple[Name, ...], AfterValidator(check_unequal)] = ()
+    since: datetime.date | None = None
+    demand: Annotated[str, DemandRule] | None = None
+
+    @field_validator("demand")
+    @classmethod
+    def _check_dates(cls, demand: str | None) -> str | None:
+        if demand and ".." in demand:
+            first, last = map(datetime.date.fromisoformat, demand.split(".."))
+            if last < first:
+                raise ValueError("expected the earlier day first")
+        return demand
+
+    def replace(self, **given: Any) -> SliceOptions:
+        """Return a copy with the options of a command in place of its own; null keeps them."""
+        changes = {name: value for name, value in given.items() if value is not None}
+        try:
+            return SliceOptions.model_validate({**self.model_dump(), **changes})
+        except ValidationError as error:
+            raise ConfigError(first_error(error, "slices", SliceOptions)) from None
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.by or self.since or self.demand)
+
+
 class EvaluationBase(Section):
     """The part of a config that evaluates systems on a benchmark.
 
@@ -558,6 +603,7 @@ class EvaluationBase(Section):
         outputs: How many outputs each system draws of a sample, with seeds that follow each other.
         draws: What boards show: the `first` output of each sample, or `all`, by the mean rating.
         success: What of several outputs is a success, so that one has a price.
+        slices: Boards by slice of the samples, since a day, and by what people ask for.
         carry: Older releases, samples of which are carried along: new systems draw them as well,
             and today's judges rate old and new outputs side by side, so that systems of several
             releases compare. They stand in no board, split or difference.
@@ -580,6 +626,7 @@ class EvaluationBase(Section):
     outputs: OutputCount = 1
     draws: DrawChoice = "first"
     success: SuccessOptions = SuccessOptions()
+    slices: SliceOptions = SliceOptions()
     carry: tuple[CarriedRelease, ...] = ()
     runner: RunnerOptions = RunnerOptions()
     plugins: Modules = ()

@@ -52,7 +52,6 @@ from echo_hf.hub.manifest import MAX_TEXT_BYTES, SPLIT, Manifest, catch_read_err
 from echo_hf.hub.run_tables import released_models
 from echo_hf.pipeline.stage import BY_MODEL, BY_RULE, COPIED
 
-FRAMEWORK = "echo-hf"
 TASKS = {"text_to_image": "text-to-image", "image_to_image": "image-to-image"}
 SEARCHES_KEY = "searches"
 SEARCHES_ADAPTER = TypeAdapter(dict[str, Search])
@@ -227,7 +226,10 @@ def read_searches(card: Path) -> dict[str, Search]:
 
 
 def render_eval_file(manifest: Manifest) -> str | None:
-    """Render `eval.yaml`; null where no config of the benchmark has a sample."""
+    """Render `eval.yaml`, by which the Hub makes a board; null where no config has a sample.
+
+    It names no `evaluation_framework`: none that the Hub knows computes win rates by judges.
+    """
     entries = manifest.configs
     names = [name for name in BENCHMARK_CONFIGS if name in entries and entries[name].rows]
     if not names:
@@ -239,7 +241,6 @@ def render_eval_file(manifest: Manifest) -> str | None:
         "description": f"What people asked of {target} in public posts, to compare image models "
         "on. A system is scored by its win rate against the others: the value depends on which "
         f"systems and judges took part. {configs}.",
-        "evaluation_framework": FRAMEWORK,
         "tasks": [{"id": name, "config": name, "split": SPLIT} for name in names],
     }
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=10_000)

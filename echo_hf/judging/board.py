@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 FAILED_AUDIT = "failed_audit"  # key of a definition: the judges that failed honeypots
 MAX_NAME, MAX_LINE = 40, 1000
 CHECKS_IN_TABLE = 3
+SLICES_IN_TABLE = 12
 EMPTY_CELL = "-"
 SIGNIFICANCE_LEVEL = 0.05
 TEST_NAMES = {
@@ -120,6 +121,7 @@ def show_board(console: Console, path: Path) -> None:
         _show_speech(console, name, split)
         show_failure_rates(console, results, split, tables=1)
         _show_sealed(console, name, results, split)
+        _show_slices(console, name, results, split, details=False)
     scales = read_ruler(path.parent)
     for name, scale in scales.splits.items() if scales else ():
         if lead := describe_lead(scale):
@@ -436,6 +438,71 @@ def _show_sealed(console: Console, name: str, results: SavedResults, split: Save
             say(console, f"{name}, by {kind}: {tested.summary}", style)
 
 
+def _show_slices(
+    console: Console, name: str, results: SavedResults, split: SavedSplit, *, details: bool
+) -> None:
+    """Print the boards since a day, by what people ask for, and by slice."""
+    from echo_hf.judging.slices import describe_slices, sort_slices
+
+    saved, rates, systems = split.slices, results.rates(name), results.system_models
+    if saved is None or rates is None:
+        return
+    plain = (saved.board or rates).win_rate
+    if saved.board:
+        columns = {
+            "all": _numbers(rates.win_rate),
+            f"since {saved.since}": _numbers(saved.board.win_rate),
+            "95 %": _ends(saved.board.interval),
+        }
+        title = f"{name}: win rate on {pluralize(saved.samples, 'sample')} since {saved.since}"
+        show_table(console, title, _system_table(saved.board.win_rate, systems, columns))
+    if saved.demand:
+        weighted = saved.demand.result
+        columns = {
+            "each sample once": _numbers(plain),
+            "as people ask": _numbers(weighted.win_rate),
+            "95 %": _ends(weighted.interval),
+            "effective n": {key: f"{value:.1f}" for key, value in weighted.effective_n.items()},
+        }
+        title = f"{name}: win rate as people ask, by {pluralize(saved.demand.asked, 'request')}"
+        show_table(console, title, _system_table(weighted.win_rate, systems, columns))
+    for column, sliced in saved.by.items():
+        # A column for each system, the best first; -v has intervals, in a row for each.
+        order = sorted(plain, key=lambda system: (plain[system] is None, -(plain[system] or 0.0)))
+        rows = [pair for pair in sort_slices(column, sliced) if any(pair[1].best.values())]
+        shown = rows[: None if details else SLICES_IN_TABLE]
+        if details:
+            heads = ("system", "samples", "win rate", "95 %", "shrunken", "95 %")
+            table = make_table(column, *heads, left=["system"])
+        else:
+            names = (_format_system(system, systems) for system in order)
+            table = make_table(column, "samples", *names)
+        for value, row in shown:
+            name_cell, count = Text(clean(value, MAX_NAME), "bold"), f"{row.samples:,}"
+            if not details:
+                rates_cells = (format_rounded(row.best.get(system)) for system in order)
+                table.add_row(name_cell, count, *rates_cells)
+            for system in order if details else ():
+                cells = [_format_system(system, systems), count]
+                for value_of, ends in (
+                    (row.win_rate, row.interval),
+                    (row.shrunk, row.shrunk_interval),
+                ):
+                    cells += [
+                        format_rounded(value_of.get(system)),
+                        format_interval(ends.get(system)),
+                    ]
+                table.add_row(name_cell, *cells)
+        more = len(rows) - len(shown)
+        notes = [f"{pluralize(more, 'more slice')}: {SEE_MORE}"] if more else []
+        if rows:
+            title = f"{name}: win rate by {clean(column, MAX_NAME)}"
+            show_table(console, title, table, notes)
+    for sentence in describe_slices(saved):
+        say(console, clean(f"{name}: {sentence}", MAX_LINE), "dim")
+    console.print()
+
+
 def _head_metric(metric: str, figures: Iterable[SavedMetric]) -> str:
     """Return the name of a metric, with an arrow to what is better."""
     definitions = (figure.result.definition for figure in figures if figure.result)
@@ -502,6 +569,7 @@ def show_scores(console: Console, path: Path) -> None:
             for line in describe_reliability(split.reliability.result):
                 say(console, clean(line, MAX_LINE))
             console.print()
+        _show_slices(console, name, results, split, details=True)
     if results.trust:
         _print_trust_lines(console, results.trust)
     if source := results.applicability:

@@ -8,7 +8,7 @@ import math
 import re
 from base64 import b64decode
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -535,15 +535,20 @@ def read_inspect_logs(place: Path) -> ImportedRows:
             raise RunError(f"{str(path)!r} is no log of inspect_ai ({reason})") from None
 
 
-def _read_inspect_sample(sample: EvalSample, system: str) -> ImportedRows:
-    metadata, turns = sample.metadata or {}, sample.input
-    about = {"sample_id": str(sample.id), "system": system}
-    prompt = turns if isinstance(turns, str) else "\n".join(message.text for message in turns)
-    answers = [message.content for message in sample.messages if message.role == "assistant"]
+def find_image(answers: Iterable[Any]) -> bytes | None:
+    """Find the last image that messages of inspect_ai hold; an address is none, nor is it asked."""
     parts = [part for content in answers if not isinstance(content, str) for part in content]
     images = [DATA_URL.fullmatch(part.image) for part in parts if part.type == "image"]
-    if images and images[-1]:
-        yield ImportedRow(OUTPUTS, about, prompt, b64decode(images[-1][1]))
+    return b64decode(images[-1][1]) if images and images[-1] else None
+
+
+def _read_inspect_sample(sample: EvalSample, system: str) -> ImportedRows:
+    metadata, turns = sample.metadata or {}, sample.input
+    about = {"sample_id": str(metadata.get("sample_id") or sample.id), "system": system}
+    prompt = turns if isinstance(turns, str) else "\n".join(message.text for message in turns)
+    answers = [message.content for message in sample.messages if message.role == "assistant"]
+    if (image := find_image(answers)) is not None:
+        yield ImportedRow(OUTPUTS, about, prompt, image)
     else:
         outcome = Outcome.FAILED if sample.error else metadata.get("outcome") or Outcome.NO_IMAGE
         yield ImportedRow(OUTPUTS, {**about, "outcome": outcome}, prompt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,11 +27,13 @@ from echo_hf.scores.bradley_terry import BradleyTerry, Gap
 from echo_hf.scores.choices import ChoiceStrengths
 from echo_hf.scores.contamination import Contamination
 from echo_hf.scores.corrected_choices import CorrectedStrengths
+from echo_hf.scores.demand import DemandRates
 from echo_hf.scores.human_corrected import HumanCorrected
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, Way
 from echo_hf.scores.reliability import Reliability
 from echo_hf.scores.robustness import Bounds, LeaveOneJudgeOut, SelfPreference, Sensitivity
 from echo_hf.scores.sequential import Decisions
+from echo_hf.scores.slices import SliceRates
 from echo_hf.scores.tiers import SamplesNeeded, Tiers
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import BoardRow, WinRate, make_board
@@ -168,6 +171,33 @@ class SavedFailureRate(FigureModel):
 class SavedBoard(FigureModel):
     win_rate: Mapping[str, float | None]
     interval: Mapping[str, Interval | None]
+    reasons: Mapping[str, Unscored] = {}
+
+
+class SavedDemand(FigureModel):
+    """Win rates by what people ask for in a window; `left_out` counts what is not asked there."""
+
+    window: str
+    left_out: ReasonCounts = Field({})
+    result: Annotated[DemandRates, PlainSerializer(DemandRates.as_json)]
+
+    @property
+    def asked(self) -> int:
+        return round(sum(stratum.asked for stratum in self.result.strata.values()))
+
+
+class SavedSlices(FigureModel):
+    """Boards of a split beside that of all its samples: since a day, by slice, and by demand.
+
+    `board` is that of the `samples` since the day; `left_out` counts the others.
+    """
+
+    since: datetime.date | None = None
+    samples: int
+    left_out: ReasonCounts = Field({})
+    board: SavedBoard | None = None
+    by: Mapping[str, Annotated[SliceRates, PlainSerializer(SliceRates.as_json)]] = {}
+    demand: SavedDemand | None = None
 
 
 class SavedSealed(FigureModel):
@@ -240,11 +270,12 @@ class SavedSplit(FigureModel):
     dated: Contamination | None = None
     reliability: SavedReliability | None = None  # where systems drew several outputs of a sample
     speaks_to_judge: tuple[SavedSpeech, ...] = ()  # where words in outputs were looked for
+    slices: SavedSlices | None = None  # where they were asked for
 
     @model_serializer(mode="wrap")
     def _leave_out_missing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         written: dict[str, Any] = serialize(self)
-        beside = ("choices", "sealed", "dated", "reliability", "speaks_to_judge")
+        beside = ("choices", "sealed", "dated", "reliability", "speaks_to_judge", "slices")
         absent = {name for name in beside if not written[name]}
         return {name: value for name, value in written.items() if name not in absent}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -55,12 +56,14 @@ from echo_hf.judging.results import (
     SavedReliability,
     SavedResults,
     SavedSealed,
+    SavedSlices,
     SavedSpeech,
     SavedSplit,
     SavedWinRates,
 )
 from echo_hf.judging.ruler import update_ruler
 from echo_hf.judging.sealed import make_sealed_rows, read_sealed_tables, score_dates, score_sealed
+from echo_hf.judging.slices import make_slice_rows, read_kinds, score_slices
 from echo_hf.judging.speaks_to_judge import count_speech, make_speech_rows, read_speech
 from echo_hf.judging.trust import ContaminationFigure, Trust, collect_trust_lines
 from echo_hf.metrics.base import Metric, registered
@@ -172,6 +175,7 @@ class SplitScores:
     reliability: SavedReliability | None = None
     speech: tuple[SavedSpeech, ...] = ()
     choices: SavedChoices | None = None
+    slices: SavedSlices | None = None
 
     def describe(self) -> SavedSplit:
         return SavedSplit(
@@ -186,6 +190,7 @@ class SplitScores:
             dated=self.dated,
             reliability=self.reliability,
             speaks_to_judge=self.speech,
+            slices=self.slices,
         )
 
 
@@ -223,6 +228,8 @@ class Scores:
             rows += make_speech_rows(split.speech, split.split, self.protocol)
             if split.sealed:
                 rows += make_sealed_rows(split.sealed, split.split, self.protocol)
+            if split.slices:
+                rows += make_slice_rows(split.slices, split.split, self.protocol)
         return rows
 
     def _add_worth(self, row: ResultRow, way: Way) -> ResultRow:
@@ -246,13 +253,18 @@ def score(
     runs: Path | str | None = None,
     protocol: str | None = None,
     n_boot: int = BOOTSTRAP_DRAWS,
+    by: Sequence[str] | None = None,
+    since: datetime.date | str | None = None,
+    demand: str | None = None,
 ) -> Scores:
     """Compute all figures of a run, and write them to its `results.json`.
 
-    Where the run carries samples of older releases, all systems are also put on one scale.
+    Where the run carries samples of older releases, all systems are also put on one scale. What is
+    given of `by`, `since` and `demand` stands in place of that key of the config's `slices`.
     """
     run = EvaluationRun.from_config(config, runs, protocol=protocol)
     config, folder, benchmark = run.asked_config, run.folder, run.benchmark
+    options = config.slices.replace(by=by, since=since, demand=demand)
     tables, failed = run.read_tables(), read_failures(folder.root)
     models = read_models(config, tables)
     folder.log_entry()
@@ -261,11 +273,15 @@ def score(
     scored_run = ScoredRun(config, folder, tables, failed, n_boot, models, checks)
     sealed_tables = read_sealed_tables(run)
     splits = list[SplitScores]()
+    kinds = {name: read_kinds(benchmark, name, options) for name in tables.tasks}
     for name in tables.tasks:
         split = scored_run.score_split(name, anchors.get(name, {}))
-        if split.overall is not None:
-            dated = score_dates(config, benchmark, split.overall, name)
+        if (overall := split.overall) is not None:
+            dated = score_dates(config, benchmark, overall, name)
             split = replace(split, dated=dated)
+            if not options.is_empty:
+                given = overall, kinds[name], config.protocol, n_boot
+                split = replace(split, slices=score_slices(options, *given))
         if sealed_tables is not None:
             sealed = score_sealed(tables, sealed_tables, name, config.protocol, n_boot)
             split = replace(split, sealed=sealed)

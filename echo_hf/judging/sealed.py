@@ -42,7 +42,9 @@ def score_sealed(
     boards = list[SavedBoard]()
     for chosen in (tables[1:], tables):
         rates = win_rate(_read(chosen), protocol=protocol, n_boot=n_boot)
-        boards.append(SavedBoard(win_rate=rates.win_rate, interval=rates.interval))
+        boards.append(
+            SavedBoard(win_rate=rates.win_rate, interval=rates.interval, reasons=rates.reasons)
+        )
     sealed_ids = {task.sample_id for task in sealed.tasks[split]}
     tested = contamination(_read(tables), sealed=sealed_ids, protocol=protocol)
     return SavedSealed(

@@ -27,6 +27,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, ImageError, ReleaseError, RunError
 from echo_hf.hub.card import render_eval_file
 from echo_hf.hub.manifest import EVAL_FILE, SPLIT, Manifest, get_version
+from echo_hf.hub.publish import check_repository
 from echo_hf.hub.redistribution import find_restricted
 from echo_hf.images.loader import detect_format
 from echo_hf.report.report import build_eval_entries
@@ -168,23 +169,24 @@ def make_file_names(names: Iterable[str]) -> dict[str, str]:
     return stems
 
 
-PULL_REQUEST_TEXT = """# Add echo-hf to the frameworks of the Hub
+REQUEST_TEXT = """# Ask the Hub to list the benchmark
 
-Until both are granted, the Hub keeps the files and shows nothing.
+Until it is listed, the Hub keeps the files and shows no board. What stands between the lines goes
+into a comment on https://huggingface.co/spaces/OpenEvals/README/discussions/2.
 
-1. A pull request to https://github.com/huggingface/huggingface.js adds to
-   `packages/tasks/src/eval.ts`:
+---
 
-```ts
-	"echo-hf": {{
-		name: "echo-hf",
-		description: "Benchmarks from public posts about image models, scored by judges that see.",
-		url: "https://github.com/echo-hf/echo-hf",
-	}},
-```
+Please add {repo} to the list of benchmarks: https://huggingface.co/datasets/{repo}
 
-2. A comment on https://huggingface.co/spaces/OpenEvals/README/discussions/2 asks to list
-   {repo} as a benchmark: its `eval.yaml` lies in its root, and in this folder.
+- `eval.yaml` lies in its root. It has no `evaluation_framework`, and we ask for none to be
+  registered: a value is the win rate of a model against the others of the release, from 0 to 1,
+  higher is better, which [echo-hf](https://github.com/echo-hf/echo-hf) computes from ratings by
+  judges that see images.
+- Tasks: {tasks}.
+- Every release is a tag with its samples, ratings and results, so that
+  `echo-hf leaderboard --hub --repo-id {repo}` checks what is filed.
+
+---
 
 Then a pull request to each model's repository adds its file:
 
@@ -215,13 +217,14 @@ COLOR_SHIFT_METRIC = """  - metric: color_shift
 
 @FORMATS.register("hub-eval")
 def write_hub_eval(run: ExportedRun, folder: Path) -> None:
-    """Write `SYSTEM/.eval_results/echo.yaml`, `eval.yaml` and the text of the requests."""
+    """Write `SYSTEM/.eval_results/echo.yaml`, `eval.yaml` and the text of the request."""
     if run.on_hub is None:
         raise ConfigError(
             f"the benchmark of {run.config.name!r} is a folder, and results of the Hub name one "
             "that is published: score with a config that has benchmark: ORGANIZATION/NAME@TAG"
         )
     repo, _ = run.on_hub
+    check_repository(repo)  # it becomes Markdown, and an address
     by_system = build_eval_entries(run.data)
     text = render_eval_file(run.manifest) if run.manifest else None
     if not by_system or text is None:
@@ -235,12 +238,16 @@ def write_hub_eval(run: ExportedRun, folder: Path) -> None:
         path = folder / name / ".eval_results" / "echo.yaml"
         path.parent.mkdir(parents=True)
         entries = by_system[system]
-        text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=10_000)
-        path.write_text(text, "utf-8")
+        listed = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=10_000)
+        path.write_text(listed, "utf-8")
         model = (system in models and models[system].model) or system
         lines.append(f"- {escape_markdown(model)}: `{path.relative_to(folder)}`")
-    request = PULL_REQUEST_TEXT.format(repo=escape_markdown(repo), files="\n".join(lines))
-    (folder / "pull_request.md").write_text(request, "utf-8")
+    tasks = "; ".join(
+        f"`{task['id']}` (config `{task['config']}`, split `{task['split']}`)"
+        for task in yaml.safe_load(text)["tasks"]
+    )
+    request = REQUEST_TEXT.format(repo=repo, tasks=tasks, files="\n".join(lines))
+    (folder / "request.md").write_text(request, "utf-8")
 
 
 @FORMATS.register("lmms-eval")
@@ -314,7 +321,7 @@ def _build_samples(run: ExportedRun, system: str, split: str) -> Iterator[EvalSa
                 images.append(model.ContentImage(image=f"data:image/{kind};base64,{text}"))
         return images
 
-    for sample in run.data.select_split(split):
+    for number, sample in enumerate(run.data.select_split(split), 1):
         output = run.data.outputs.get((sample.id, system))
         all_ratings = run.data.ratings.get(sample.id, ())
         ratings = [rating for rating in all_ratings if rating.system == system]
@@ -335,14 +342,18 @@ def _build_samples(run: ExportedRun, system: str, split: str) -> Iterator[EvalSa
             if rating.value is not None
         }
         yield log.EvalSample(
-            id=sample.id,
+            id=number,  # the Hub's viewer, which is that of datasets, takes numbers alone
             epoch=1,
             input=[question],
             target="",
             messages=[question, model.ChatMessageAssistant(content=content, model=system)],
             output=model.ModelOutput(model=system, completion="" if images else text),
             scores=scores,
-            metadata={"task": sample.task, "outcome": output.outcome if output else None},
+            metadata={
+                "sample_id": sample.id,
+                "task": sample.task,
+                "outcome": output.outcome if output else None,
+            },
         )
 
 

@@ -38,6 +38,7 @@ from echo_hf.report.markup import (
     titled,
     write_data,
 )
+from echo_hf.report.opening import build_opening, write_sentences
 from echo_hf.report.run_data import THUMBNAIL_FOLDER as THUMBNAILS
 from echo_hf.report.run_data import (
     MeanColors,
@@ -66,6 +67,7 @@ POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 COMMIT = re.compile(r"[0-9a-f]{40}")
+HUB = "https://huggingface.co"
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class Report:
     samples: int
     images: int
     problems: Mapping[str, str]
+    sentences: tuple[str, ...]  # that it opens with
 
 
 def report(
@@ -123,7 +126,8 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
         (partial / FIGURES).mkdir()
         for name, drawing in draw_figures(data).items():
             (partial / FIGURES / f"{name}.svg").write_text(drawing, "utf-8")
-    return Report(folder / PAGE, len(data.samples), len(thumbnails), problems)
+    sentences = tuple(sentence.text for sentence in write_sentences(data))
+    return Report(folder / PAGE, len(data.samples), len(thumbnails), problems, sentences)
 
 
 def _color_keys(data: RunData) -> dict[str, list[tuple[str, str]]]:
@@ -149,6 +153,7 @@ def render_page(
     return render(
         "page.html.jinja",
         data=data,
+        opening=build_opening(data),
         sections=build_sections(data, thumbnails, colors),
         gallery=write_data(gallery),
         verdicts=VERDICTS_PAGE if gallery["originals"] else None,
@@ -299,6 +304,8 @@ def build_eval_entries(data: RunData) -> dict[str, list[dict[str, Any]]]:
                 task_id=split,
                 value=round(row.value, 4),
                 dataset_revision=revision if COMMIT.fullmatch(revision) else None,
+                source_url=make_printable(f"{HUB}/datasets/{dataset}/tree/{revision}"),
+                source_name="Release",
                 notes=make_printable("; ".join(notes)),
             )
             entries.append(entry)

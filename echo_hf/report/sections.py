@@ -36,6 +36,7 @@ from echo_hf.report.markup import (
     titled,
 )
 from echo_hf.report.run_data import MeanColors, ReportSample, RunData, SavedRating, Thumbnails
+from echo_hf.report.slices import build_slices
 from echo_hf.scores.agreement import PROCEDURES, Agreement
 from echo_hf.scores.ranks import TauB
 from echo_hf.scores.rating_table import RUBRIC
@@ -67,6 +68,7 @@ def build_sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> 
         **({"choices": choices} if comes_first else {}),
         "win-rates": build_board(data),
         "choices": choices,
+        "slices": build_slices(data),
         "reliability": build_reliability(data),
         "since": build_since(data),
         "through-time": build_through_time(data),

@@ -7,6 +7,7 @@ from echo_hf.scores.certificate import Certificate, adjust_p_values, certify
 from echo_hf.scores.choices import ChoiceStrengths, choice_decisions, choice_strengths
 from echo_hf.scores.contamination import Contamination, Untested, contamination, dated_contamination
 from echo_hf.scores.corrected_choices import CorrectedStrengths, human_corrected_strengths
+from echo_hf.scores.demand import DemandRates, Stratum, demand_rates
 from echo_hf.scores.failure_rate import FailureRate, failure_rate, failure_rate_by_people
 from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
 from echo_hf.scores.judge_accuracy import JudgeAccuracy, PairAccuracy, SystemOrder, judge_accuracy
@@ -46,6 +47,7 @@ from echo_hf.scores.robustness import (
 )
 from echo_hf.scores.ruler import Bend, Change, Difference, Ruler, Unlinked, ruler
 from echo_hf.scores.sequential import Decisions, decisions
+from echo_hf.scores.slices import Shrinkage, SliceRate, SliceRates, shrink, slice_rates
 from echo_hf.scores.tiers import SamplesNeeded, Separation, Tiers, samples_needed, tiers
 from echo_hf.scores.validity import Validity, validity
 from echo_hf.scores.win_rate import WinRate, win_rate
@@ -64,6 +66,7 @@ __all__ = [
     "Contamination",
     "CorrectedStrengths",
     "Decisions",
+    "DemandRates",
     "Difference",
     "Estimate",
     "FailureRate",
@@ -85,6 +88,10 @@ __all__ = [
     "SelfPreference",
     "Sensitivity",
     "Separation",
+    "Shrinkage",
+    "SliceRate",
+    "SliceRates",
+    "Stratum",
     "SystemOrder",
     "TauB",
     "Tiers",
@@ -106,6 +113,7 @@ __all__ = [
     "contamination",
     "dated_contamination",
     "decisions",
+    "demand_rates",
     "dunn",
     "failure_rate",
     "failure_rate_by_people",
@@ -124,7 +132,9 @@ __all__ = [
     "samples_needed",
     "self_preference",
     "sensitivity",
+    "shrink",
     "siegel_castellan",
+    "slice_rates",
     "tau_b",
     "tiers",
     "validity",

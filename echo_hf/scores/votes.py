@@ -123,7 +123,7 @@ class Points(NamedTuple):
     compared: Floats
 
 
-def count_points(verdicts: Floats, systems: int, weights: Weights | None = None) -> Points:
+def count_points(verdicts: Floats, systems: int, weights: Weights | Floats | None = None) -> Points:
     valid = ~np.isnan(verdicts)
     won = np.where(valid, (verdicts + 1) / 2, 0.0)
     compared = valid.astype(float)

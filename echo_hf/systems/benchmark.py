@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from echo_hf.config.loading import parse_config, resolve_paths
 from echo_hf.config.plugins import load_plugins
 from echo_hf.config.runs import EXAMPLE_CONFIG, find_config_file, find_release, is_run
 from echo_hf.config.systems import find_config
-from echo_hf.curate.splits import BENCHMARKS
+from echo_hf.curate.splits import ANALYSIS, BENCHMARKS
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ConfigError, HubError, ImageError, ReleaseError
 from echo_hf.hub.load import load_benchmark, load_manifest
@@ -35,6 +35,11 @@ from echo_hf.reasons import Reason
 from echo_hf.samples.sample import sample_digest
 from echo_hf.systems.base import Task
 from echo_hf.tables import arrow_rows
+
+
+def select_sample_configs(names: Collection[str]) -> list[str]:
+    """Select configs that together hold every sample of a release at least once."""
+    return [ANALYSIS] if ANALYSIS in names else [name for name in BENCHMARKS if name in names]
 
 
 class NoTask(Reason):

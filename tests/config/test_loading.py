@@ -27,7 +27,7 @@ LEAST: dict[str, Any] = {
 TOP = (
     "analysis, anchors, applicability, board, carry, checks, draws, engines, judges, metrics, "
     "name, outputs, paper, plugins, posts, protocol, release, rights, rubrics, runner, runs, "
-    "schedule, shard, splits, stages, success, systems, target"
+    "schedule, shard, slices, splits, stages, success, systems, target"
 )
 RELEASED = datetime.date(2026, 3, 2)
 PHASE = {"window": "1d", "terms": ["a"]}

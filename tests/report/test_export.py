@@ -28,7 +28,7 @@ from echo_hf.config.checks import ModelIdentity
 from echo_hf.config.evaluation import EvaluationConfig
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import ConfigError, ReleaseError, RunError
+from echo_hf.errors import ConfigError, HubError, ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
 from echo_hf.hub.release import read_config_rows, read_release
 from echo_hf.judging.imports import NotImported, import_judgements
@@ -71,14 +71,53 @@ def published(folder: Path, finished: Path, on_hub: str | None = "my-lab/echo@v1
     return ExportedRun(data, config, "my-lab/echo@v1", manifest, None)
 
 
+# https://github.com/huggingface/hub-docs/blob/main/eval_results.yaml, field for field.
+EVAL_RESULTS_SCHEMA = {
+    "type": "array",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "properties": {
+            "dataset": {
+                "type": "object",
+                "properties": {
+                    "id": {"type": "string", "pattern": "^[^/]+/[^/]+$"},
+                    "task_id": {"enum": ["image_to_image", "text_to_image"]},
+                    "revision": {"type": "string", "pattern": "^[0-9a-f]{40}$"},
+                },
+                "required": ["id", "task_id"],
+                "additionalProperties": False,
+            },
+            "value": {"type": "number"},
+            "verifyToken": {"type": "string"},
+            "date": {"type": "string", "pattern": "^\\d{4}-\\d{2}-\\d{2}"},
+            "source": {
+                "type": "object",
+                "properties": {
+                    "url": {"type": "string", "pattern": "^https://"},
+                    **{name: {"type": "string"} for name in ("name", "user", "org")},
+                },
+                "required": ["url"],
+                "additionalProperties": False,
+            },
+            "notes": {"type": "string"},
+        },
+        "required": ["dataset", "value"],
+        "additionalProperties": False,
+    },
+}
+
+
 def test_the_hub_reads_the_results_of_each_model(finished: Path, tmp_path: Path) -> None:
     folder = tmp_path / "made"
     folder.mkdir()
     write_hub_eval(published(tmp_path, finished), folder)
-    request = (folder / "pull_request.md").read_text("utf-8")
+    request = (folder / "request.md").read_text("utf-8")
     for system, name in make_file_names(["alpha", SYSTEM]).items():
         place = folder / name / ".eval_results" / "echo.yaml"
-        (one,) = parse_eval_result_entries(yaml.safe_load(place.read_text("utf-8")))
+        entries = yaml.safe_load(place.read_text("utf-8"))
+        jsonschema.validate(entries, EVAL_RESULTS_SCHEMA)
+        (one,) = parse_eval_result_entries(entries)
         assert (one.dataset_id, one.task_id) == ("my-lab/echo", "text_to_image")
         assert one.value == (1 if system == "alpha" else 0)
         assert str(place.relative_to(folder)) in request
@@ -86,7 +125,17 @@ def test_the_hub_reads_the_results_of_each_model(finished: Path, tmp_path: Path)
     assert "bravo \\`\\|\\` \\[x\\](javascript:1)" in request
     told = yaml.safe_load((folder / "eval.yaml").read_text("utf-8"))
     assert {one["id"] for one in told["tasks"]} == {"image_to_image", "text_to_image"}
-    assert f'"{told["evaluation_framework"]}": {{' in request
+    assert all(f"`{task['id']}` (config `{task['config']}`" in request for task in told["tasks"])
+    # It asks for a place on the list alone: no framework is to be registered.
+    assert "Please add my-lab/echo to the list of benchmarks" in request
+    assert "evaluation_framework" not in told
+    assert "eval.ts" not in request
+
+
+def test_a_name_that_is_no_repository_reaches_no_request(finished: Path, tmp_path: Path) -> None:
+    run = published(tmp_path, finished, "my-lab/echo) [x](javascript:1@v1")
+    with pytest.raises(HubError, match="is not a name of a repository"):
+        write_hub_eval(run, tmp_path)
 
 
 def test_what_the_hub_cannot_show_is_said(finished: Path, tmp_path: Path) -> None:

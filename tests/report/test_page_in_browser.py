@@ -31,7 +31,8 @@ def opened(chrome: Any, path: Path) -> tuple[Any, Seen]:
     seen.watch(context)
     page = context.new_page()
     page.goto(path.resolve().as_uri())
-    page.wait_for_selector("#samples article")
+    page.wait_for_selector("#samples article", state="attached")
+    page.evaluate("for (const fold of document.querySelectorAll('.fold')) fold.open = true")
     return page, seen
 
 
@@ -39,7 +40,7 @@ def opened(chrome: Any, path: Path) -> tuple[Any, Seen]:
 def test_hostile_words_do_nothing(chrome: Any, tmp_path: Path, single_file: bool) -> None:
     written = write_report(hostile_run(tmp_path), tmp_path / "report", single_file=single_file)
     page, seen = opened(chrome, written.path)
-    page.evaluate("for (const one of document.querySelectorAll('summary')) one.click()")
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     page.wait_for_timeout(200)
     assert page.evaluate("window.harmed") is None
     assert seen.problems == []
@@ -176,14 +177,15 @@ def test_hostile_words_do_nothing_beside_a_large_image(
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
-def test_the_first_board_is_on_the_first_screen_and_nothing_is_cut(
+def test_the_answer_is_on_the_first_screen_and_nothing_is_cut(
     chrome: Any, quickstart_run: Path, width: int, height: int
 ) -> None:
     page, _ = opened(chrome, quickstart_run / "report" / "index.html")
     page.set_viewport_size({"width": width, "height": height})
-    board = page.locator("#win-rates .board").first.bounding_box()
-    legend = page.locator("#win-rates .legend").first
+    assert page.locator("#answer > p").count() == 3
+    board = page.locator("#answer .board").first.bounding_box()
     assert board["y"] + board["height"] <= height
+    legend = page.locator("#win-rates .legend").first
     assert legend.locator("circle.dot, line.whisker").count() == 2
     assert "interval at 95 %" in legend.inner_text()
     cut = page.evaluate(
@@ -193,6 +195,31 @@ def test_the_first_board_is_on_the_first_screen_and_nothing_is_cut(
     )
     assert cut == []
     assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_a_link_opens_its_section_and_paper_has_all(chrome: Any, tmp_path: Path) -> None:
+    page = chrome.new_page()
+    path = _gallery(tmp_path)
+    page.goto(f"{path.resolve().as_uri()}#gallery")
+
+    def list_open() -> list[str]:
+        opened: list[str] = page.evaluate(
+            "[...document.querySelectorAll('.fold[open] > div')].map((part) => part.id)"
+        )
+        return opened
+
+    assert list_open() == ["gallery"]
+    page.click("#answer a[href='#win-rates']")
+    page.wait_for_selector("#win-rates .board")
+    assert list_open() == ["win-rates", "gallery"]
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert not page.locator("nav").is_visible()
+    assert not page.locator("#samples").is_visible()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert list_open() == ["win-rates", "gallery"]
 
 
 def test_no_page_is_wider_than_its_window_and_text_has_contrast(

@@ -314,9 +314,12 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
 def test_where_it_lies_and_what_it_lacks() -> None:
     sink = io.StringIO()
     problems = {"a" * 64: "truncated", "b" * 64: "truncated", "c" * 64: "html"}
-    written = Report(Path("runs") / ("long" * 40) / "index.html", 1200, 1, problems)
+    written = Report(
+        Path("runs") / ("long" * 40) / "index.html", 1200, 1, problems, ("Ash leads.",)
+    )
     show_report(Console(file=sink, width=60), written)
     assert sink.getvalue().splitlines() == [
+        "Ash leads.",
         "1 image cannot be shown: html",
         "2 images cannot be shown: truncated",
         f"report: {written.path} (1,200 samples, 1 image)",

@@ -17,7 +17,7 @@ from echo_hf.config.evaluation import OWN_NAME, AnalysisOptions, MetricsOptions
 from echo_hf.config.runs import RELEASE_FOLDER, find_runs_folder, is_run
 from echo_hf.config.sections import Target
 from echo_hf.curate.feedback import normalize_keyword
-from echo_hf.curate.splits import ANALYSIS, BENCHMARKS
+from echo_hf.curate.splits import ANALYSIS
 from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunError
 from echo_hf.hub.diff import first_bigram, measure_drift
 from echo_hf.hub.facts import UNKNOWN
@@ -54,7 +54,7 @@ from echo_hf.report.analysis.tasks import (
     read_reference_tasks,
 )
 from echo_hf.scores.votes import ProtocolName
-from echo_hf.systems.benchmark import ON_HUB, Benchmark, NoTask
+from echo_hf.systems.benchmark import ON_HUB, Benchmark, NoTask, select_sample_configs
 from echo_hf.systems.checks import read_checks
 from echo_hf.systems.evaluation_run import EvaluationRun, RunOrConfig
 from echo_hf.systems.run_tables import read_applicability
@@ -138,9 +138,7 @@ def _find_manifest(benchmark: Benchmark) -> Manifest | None:
 
 def _read_release(benchmark: Benchmark) -> AnalyzedRelease:
     manifest = _find_manifest(benchmark)
-    # Configs that together hold every sample at least once.
-    names = set(manifest.configs) if manifest else {ANALYSIS}
-    configs = [ANALYSIS] if ANALYSIS in names else [name for name in BENCHMARKS if name in names]
+    configs = select_sample_configs(manifest.configs if manifest else {ANALYSIS})
     samples = {}
     for config in configs:
         dataset = benchmark.load(config)

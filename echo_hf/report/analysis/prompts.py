@@ -27,7 +27,7 @@ from echo_hf._infra.atomic import write_json
 from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.evaluation import Format, Reference
-from echo_hf.errors import HubError, SourceError, unknown
+from echo_hf.errors import HubError, MissingExtraError, SourceError, unknown
 from echo_hf.hub.remote import KIND, Remote, hub_errors
 from echo_hf.metrics.result import describe_error
 from echo_hf.report.analysis.result import (
@@ -37,6 +37,7 @@ from echo_hf.report.analysis.result import (
     SetLanguages,
     SetLengths,
 )
+from echo_hf.samples.languages import MAX_TEXT, name_languages
 
 
 @dataclass(frozen=True)
@@ -229,22 +230,16 @@ def measure_lengths(sets: Sequence[PromptSet]) -> AnalysisPart[tuple[SetLengths,
 
 EXTRA = "analysis"
 UNKNOWN = "unknown"
-MAX_TEXT = 1000  # characters, enough to detect a language
 
 
 def detect_languages(sets: Sequence[PromptSet]) -> AnalysisPart[tuple[SetLanguages, ...]]:
     """Detect the languages of prompts by lingua, a statistical model of short texts."""
-    if not find_spec("lingua"):
-        return AnalysisPart.omit_without(EXTRA, "the languages of prompts")
-    from lingua import LanguageDetectorBuilder
-
-    detector = LanguageDetectorBuilder.from_all_languages().build()
     figures = []
     for set_ in sets:
-        texts = [text[:MAX_TEXT] for text in set_.prompts]
-        codes = Counter[str]()
-        for language in detector.detect_languages_in_parallel_of(texts):
-            codes[UNKNOWN if language is None else language.iso_code_639_1.name.lower()] += 1
+        try:
+            codes = Counter(code or UNKNOWN for code in name_languages(set_.prompts))
+        except MissingExtraError as error:
+            return AnalysisPart.omit(NotAnalyzed.MISSING_EXTRA, str(error))
         counts = sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))
         figures.append(SetLanguages(name=set_.name, prompts=dict(counts)))
     definition = {

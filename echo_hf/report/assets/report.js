@@ -161,17 +161,21 @@
       && search.value.toLowerCase().split(/\s+/).every((word) => words(sample).includes(word));
   };
 
+  // Only the browser knows which prompts it had to cut, and of none that is folded away.
+  const offerWhole = () => {
+    for (const button of list.querySelectorAll("button.plain[hidden]")) {
+      const prompt = button.previousElementSibling;
+      button.hidden = prompt.scrollHeight <= prompt.clientHeight + 2;
+    }
+  };
+  list.closest("details").addEventListener("toggle", offerWhole);
   const grow = () => {
     const chosen = chosenSystem();
     const next = found.slice(at, at + PAGE);
     at += next.length;
     list.append(...next.map((sample) => article(sample, chosen)));
     reachable(list);
-    // Only the browser knows which prompts it had to cut.
-    for (const button of list.querySelectorAll("button.plain[hidden]")) {
-      const prompt = button.previousElementSibling;
-      button.hidden = prompt.scrollHeight <= prompt.clientHeight + 2;
-    }
+    offerWhole();
     more.hidden = at >= found.length;
   };
   const filter = () => {
@@ -287,4 +291,25 @@
   viewer.addEventListener("click", (event) => { if (event.target === viewer) viewer.close(); });
   reachable(content);
   filter();
+
+  // A link to a section opens it, and so does paper, until it is printed.
+  const unfoldTarget = () => {
+    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    const fold = target && target.closest(".fold");
+    if (!fold) return;
+    fold.open = true;
+    target.scrollIntoView();
+  };
+  // Also where the address has it already.
+  document.addEventListener("click", (event) => {
+    if (event.target.closest('a[href^="#"]')) setTimeout(unfoldTarget);
+  });
+  addEventListener("hashchange", unfoldTarget);
+  unfoldTarget();
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...content.querySelectorAll("details:not([open])")];
+    for (const fold of closed) fold.open = true;
+  });
+  addEventListener("afterprint", () => { for (const fold of closed) fold.open = false; });
 })();

@@ -616,7 +616,7 @@ def test_the_command_writes_a_folder_or_makes_the_space(
     assert "app.py" in hub.files(space_key(SPACE))
     nowhere = command(*given)
     assert (nowhere.code, nowhere.errors.count("\n")) == (2, 1)
-    assert "give --space, or --folder" in nowhere.errors
+    assert "give --space, --folder or --hub" in nowhere.errors
 
 
 def test_carried_samples_put_all_tags_on_one_scale() -> None:
