@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 from huggingface_hub import (
@@ -239,28 +239,27 @@ class Remote:
 
     def read_columns(self, commit: str, path: str, names: Collection[str]) -> pa.Table:
         """Read columns of a Parquet file without fetching others; some may be missing."""
-        with hub_errors(f"read {path!r} of {self.repo_id!r}"):
-            files = HfFileSystem(endpoint=self.api.endpoint, token=self.api.token)
-            with files.open(f"datasets/{self.repo_id}@{commit}/{path}") as file:
-                return read_parquet(file, columns=list(names))
+        with self._open_file(commit, path) as file:
+            return read_parquet(file, columns=list(names))
 
     def read_file(self, commit: str, path: str) -> bytes:
         """Read a small file, without keeping it."""
-        with hub_errors(f"read {path!r} of {self.repo_id!r}"):
-            files = HfFileSystem(endpoint=self.api.endpoint, token=self.api.token)
-            content: bytes = files.cat_file(f"datasets/{self.repo_id}@{commit}/{path}")
-            return content
+        with self._open_file(commit, path) as file:
+            return file.read()
 
     def read_leaves(self, commit: str, path: str, leaves: Sequence[str]) -> Iterator[Row]:
         """Yield rows of a Parquet file with these leaf columns alone, such as `image.path`."""
+        with self._open_file(commit, path) as file, open_parquet(file) as parquet:
+            for batch in parquet.iterate_batches(leaves):
+                yield from batch.to_pylist()
+
+    @contextmanager
+    def _open_file(self, commit: str, path: str) -> Iterator[BinaryIO]:
+        """Open a file of which only what is read is fetched."""
         with hub_errors(f"read {path!r} of {self.repo_id!r}"):
             files = HfFileSystem(endpoint=self.api.endpoint, token=self.api.token)
-            with (
-                files.open(f"datasets/{self.repo_id}@{commit}/{path}") as file,
-                open_parquet(file) as parquet,
-            ):
-                for batch in parquet.iterate_batches(leaves):
-                    yield from batch.to_pylist()
+            with files.open(f"datasets/{self.repo_id}@{commit}/{path}") as file:
+                yield file
 
     def find_commit(self, revision: str) -> str:
         with hub_errors(f"find {revision!r} of {self.repo_id!r}"):
