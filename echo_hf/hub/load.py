@@ -16,6 +16,7 @@ from echo_hf.hub.manifest import CARD, MANIFEST, PROOFS, Manifest, read_manifest
 from echo_hf.hub.release import Release, read_release, verify_release
 from echo_hf.hub.remote import KIND, MAIN_BRANCH, hub_errors
 from echo_hf.hub.sealed import ProofCounts, check_openings
+from echo_hf.hub.submissions import SUBMISSIONS_FOLDER
 
 
 def load_benchmark(
@@ -129,7 +130,12 @@ def download_files(
         ) from None
     with hub_errors(f"load {repo_id!r} at revision {revision or MAIN_BRANCH!r}"):
         path = (api or HfApi()).snapshot_download(
-            repo_id, repo_type=KIND, revision=revision, cache_dir=cache_dir, allow_patterns=patterns
+            repo_id,
+            repo_type=KIND,
+            revision=revision,
+            cache_dir=cache_dir,
+            allow_patterns=patterns,
+            ignore_patterns=[f"{SUBMISSIONS_FOLDER}/*"],  # no part of a release
         )
     return Path(path)
 

@@ -16,6 +16,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from echo_hf.errors import ConfigError, EchoError, SubmissionError
+from echo_hf.hub.load import open_release
 from echo_hf.hub.publish import publish
 from echo_hf.hub.submissions import Refusal
 from echo_hf.metrics import color_shift
@@ -258,3 +259,16 @@ def test_a_name_that_was_merged_is_taken(board: LocalHub, bundle: Path, tmp_path
     said = said_by(SubmissionError, submit, f"{REPO}@{TAG}", f"moss={again}", api=board.api())
     assert "24 of 24 outputs are those of other systems" in said
     assert "submission 'fern'" in said
+
+
+def test_a_later_release_keeps_submissions_and_is_none_itself(
+    board: LocalHub, bundle: Path, tmp_path: Path
+) -> None:
+    repository = board.repositories[REPO]
+    repository.merge(propose(board, files_in(bundle)))
+    (tmp_path / "later").mkdir()
+    release = write_release_of(tmp_path / "later", ("dogwood", "elm"), "lumen")
+    publish(release, REPO, "v2", api=board.api(), allow_unscreened=True)
+    assert board.files(REPO, "v2").keys() >= files_in(bundle).keys()
+    read = open_release(f"{REPO}@v2", board.api())
+    assert {*read.datasets["outputs"]["system"]} == {"dogwood", "elm"}
