@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import Field, NonNegativeInt, StringConstraints, TypeAdapter, ValidationError
+from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.parquet import open_parquet
@@ -40,6 +40,8 @@ MAX_TEXT_BYTES = 1 << 22
 MAX_PLACEMENTS = 200  # of a repository
 ROWS_PER_GROUP = 16
 
+# No float holds larger ones exactly, and an int in JSON may have thousands of digits.
+Count = Annotated[int, Field(ge=0, le=1 << 53)]
 SubmissionName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 NAME = TypeAdapter(SubmissionName)
 NAME_RULE = "1 to 64 of a to z, 0 to 9, '.', '_' and '-', a letter or digit first"
@@ -77,7 +79,7 @@ def check_submission_name(name: str) -> str:
 
 class SubmittedFile(Section):
     path: Annotated[str, StringConstraints(pattern=rf"^{SHARD_NAME.pattern}$")]
-    bytes: NonNegativeInt
+    bytes: Count
     sha256: Sha256
 
 
@@ -111,8 +113,8 @@ class Submission(SummaryMixin, Section):
     commit: Annotated[str, StringConstraints(max_length=64)] | None
     manifest: Sha256
     echo_hf: Annotated[str, StringConstraints(max_length=100)]
-    samples: NonNegativeInt
-    counts: Annotated[Mapping[str, NonNegativeInt], Field(max_length=100)]
+    samples: Count
+    counts: Annotated[Mapping[str, Count], Field(max_length=100)]
     figures: Annotated[tuple[ResultRow, ...], Field(max_length=1000)]
     files: Annotated[tuple[SubmittedFile, ...], Field(max_length=MAX_SHARDS)]
     digest: str = ""
@@ -137,9 +139,9 @@ class PlacedSplit(Section):
     strength: FiniteFloat | None = None
     low: FiniteFloat | None = None
     high: FiniteFloat | None = None
-    rank: NonNegativeInt | None = None
-    systems: NonNegativeInt
-    rated: NonNegativeInt
+    rank: Count | None = None
+    systems: Count
+    rated: Count
 
     @property
     def ends(self) -> Interval | None:

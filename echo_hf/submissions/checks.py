@@ -136,7 +136,8 @@ def check_outputs(
     remarks = {remark: dict[str, str]() for remark in Remark}
     metadata, pixels = Counter[MetadataKind](), dict[str, list[str]]()
     limit, number = known.count_samples(), 0
-    for sample, output in outputs:
+    for total, (sample, output) in enumerate(outputs, 1):
+        check_count(name, total, limit * MAX_OUTPUTS)
         if is_other_draw(sample, asked):
             remarks[Remark.OTHER_DRAW][sample] = ""
             continue

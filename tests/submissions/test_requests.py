@@ -80,6 +80,16 @@ def repeat_a_value(folder: Path) -> None:
     sign(folder)
 
 
+def repeat_draws(folder: Path) -> None:
+    """Rows that a reader passes over, as they are of further outputs."""
+    image = pa.array([{"bytes": b"x", "path": None}] * 5000, OUTPUTS_SCHEMA.field("image").type)
+    digest = hashlib.sha256(b"x").hexdigest()
+    sides = pa.array([1] * 5000, pa.int32())
+    columns = [pa.array(["edit0.1"] * 5000), image, pa.array([digest] * 5000), sides, sides]
+    pq.write_table(pa.table(columns, schema=OUTPUTS_SCHEMA), folder / "outputs-00000.parquet")
+    sign(folder)
+
+
 def frame(folder: Path) -> None:
     """Digests of somebody else's outputs, for theirs to be taken for copies."""
     path = folder / "outputs-00000.parquet"
@@ -138,6 +148,12 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], Refusal, str]] = {
     "another manifest": (say(manifest="0" * 64), Refusal.UNKNOWN_RELEASE, "another manifest"),
     "a claim": (claim, Refusal.OTHER_FIGURES, "says that 'color_shift' of 'image_to_image' is"),
     "more samples": (say(samples=99), Refusal.OTHER_FIGURES, "samples is 99, and it is 24"),
+    "a number of 4,000 digits": (
+        say(samples=10**4000),
+        Refusal.UNREADABLE_BUNDLE,
+        "less than or equal to 9007199254740992",
+    ),
+    "thousands of draws": (repeat_draws, Refusal.TOO_MANY_FILES, "outputs or more"),
     "metadata": (drawn_by(with_notes), Refusal.OTHER_CONTENT, "images with metadata"),
     "a system's outputs": (drawn_by(of_ash(3)), Refusal.FLAWED, "3 of 24 outputs are those of"),
     "a script": (overwrite("run.py", b"import os"), Refusal.OTHER_FILES, "has a file 'run.py'"),
