@@ -72,13 +72,17 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def draw_weights(samples: int, n_boot: int, seed: int) -> Iterator[NDArray[np.float32]]:
-    """Yield how often each sample is drawn, in small batches of draws."""
+def check_draws(n_boot: int) -> None:
     if not isinstance(n_boot, int) or not 0 <= n_boot <= MAX_DRAWS:
         raise ScoreError(
             f"n_boot is {n_boot!r}: expected a whole number of draws up to {MAX_DRAWS}, such as "
             "1000"
         )
+
+
+def draw_weights(samples: int, n_boot: int, seed: int) -> Iterator[NDArray[np.float32]]:
+    """Yield how often each sample is drawn, in small batches of draws."""
+    check_draws(n_boot)
     if not samples:
         return
     rng, batch = generator(seed), max(1, CELLS_PER_BATCH // samples)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from echo_hf._infra.bootstrap import (
+    CELLS_PER_BATCH,
     LEVEL,
     METHOD,
     Bools,
     Floats,
     Interval,
     Unscored,
+    check_draws,
     compute_interval,
-    draw_weights,
+    generator,
 )
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
 from echo_hf._infra.text import percent
@@ -27,6 +29,9 @@ from echo_hf.scores import votes
 from echo_hf.scores.rating_table import divide
 from echo_hf.scores.slices import share_points
 from echo_hf.scores.votes import JudgeVotes
+
+FEW_COMPARED = 0.8  # of a system's comparisons, by weight
+MIN_DRAWN = 2  # samples of a stratum that is redrawn by itself
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ class DemandRates(SystemValuesPlot):
         win_rate: Rate by system, the best first; null where there is none, `reasons` says why.
         interval: Lower and upper end at 95 %; null where there is none, `reasons` says why.
         effective_n: How many samples of equal weight would tell as much (Kish), by system.
-        coverage: Share of a system's possible comparisons on rated samples that count, by weight.
+        coverage: Share of a system's possible comparisons that there are, by weight: what the rate
+            says nothing of, beside `not_rated`, is the rest.
         strata: Kinds of tasks, those asked for most often first.
         not_rated: Share of what was asked for of which no sample was rated: the rates say nothing
             of it.
@@ -84,6 +90,11 @@ class DemandRates(SystemValuesPlot):
         """Sentences of what was asked for and is not rated, and of what is rated and left out."""
         gone = [name for name, row in self.strata.items() if row.asked and not row.samples]
         idle = [name for name, row in self.strata.items() if row.samples and not row.asked]
+        narrow = {
+            name: share
+            for name, share in self.coverage.items()
+            if share is not None and 0 < share < FEW_COMPARED
+        }
         sentences = []
         if gone:
             lost = f"{percent(self.not_rated)} of what people ask for is not in these rates"
@@ -93,6 +104,9 @@ class DemandRates(SystemValuesPlot):
             sentences.append(
                 f"nobody asked for {', '.join(idle)}: rated samples without weight: {count:,}"
             )
+        if narrow:
+            parts = (f"{name} {percent(share)}" for name, share in narrow.items())
+            sentences.append(f"few of what people ask for is compared of {', '.join(parts)}")
         if self.no_stratum:
             sentences.append(f"rated samples left out, as their kind is open: {self.no_stratum:,}")
         return tuple(sentences)
@@ -117,9 +131,10 @@ def demand_rates(
 
     Post-stratification: each sample of a stratum has the stratum's share of what was asked for,
     divided by its rated samples. Where every two systems are compared on all samples, a rate is the
-    sum over strata of share times win rate there, and its variance about that of the shares squared
-    times the variance of the stratum's mean. The bootstrap redraws samples with their weights; with
-    shares as the samples have them anyway all is as in `win_rate`.
+    sum over strata of share times win rate there, and its variance that of the shares squared times
+    the variance of the stratum's mean: the bootstrap redraws samples within their stratum. A
+    stratum of one sample is drawn with the next smaller ones, so that intervals err to the wide
+    side. With shares as the samples have them anyway, rates are those of `win_rate`.
 
     Args:
         ratings: As for `win_rate`.
@@ -151,6 +166,7 @@ def demand_rates(
     for name, number in asked.items():
         if not isinstance(number, int | float) or not 0 <= number < math.inf:
             raise ScoreError(f"asked: {name!r} is {number!r}: expected how often, 0 or more")
+    check_draws(n_boot)
     compared = votes.count_votes(ratings, outputs, **choices)
     names, shares = share_points(compared)
     is_rated: Bools = np.asarray(~np.isnan(shares).all(axis=0))
@@ -182,7 +198,7 @@ def demand_rates(
     rates = dict(zip(systems, map(votes.to_number, point), strict=True))
     draws = np.concatenate(
         [np.empty((0, len(systems)))]
-        + [_weigh(compared, drawn * weights) for drawn in draw_weights(len(names), n_boot, seed)]
+        + [_weigh(compared, drawn) for drawn in _draw_within(kinds, weights, n_boot, seed)]
     )
     intervals, reasons = dict[str, Interval | None](), dict[str, Unscored]()
     for at, system in enumerate(systems):
@@ -209,6 +225,7 @@ def demand_rates(
         definition=compared.definition(
             "demand_rates",
             interval={"kind": METHOD, "level": LEVEL, "draws": n_boot, "seed": seed},
+            drawn="within strata, one sample fewer than a stratum has (Rao and Wu 1988)",
             weights="share of what was asked for, divided by the rated samples of its kind",
         ),
     )
@@ -223,6 +240,35 @@ def _weigh(compared: JudgeVotes, weights: Floats) -> Floats:
     systems = len(compared.table.systems)
     points = votes.count_points(compared.verdicts, systems, weights)
     return votes.rates_of(points, compared.rule.average)
+
+
+def _draw_within(
+    kinds: Sequence[str | None], weights: Floats, n_boot: int, seed: int
+) -> Iterator[Floats]:
+    """Yield weights [draw, sample] of samples redrawn within their stratum (Rao and Wu 1988)."""
+    members: dict[str, list[int]] = {}
+    for position, kind in enumerate(kinds):
+        if kind is not None and weights[position]:
+            members.setdefault(kind, []).append(position)
+    groups = list[list[int]]()
+    for own in sorted(members.values(), key=len):
+        if groups and len(groups[-1]) < MIN_DRAWN:
+            groups[-1] += own
+        else:
+            groups.append(own)
+    if len(groups) > 1 and len(groups[-1]) < MIN_DRAWN:
+        groups[-2:] = [groups[-2] + groups[-1]]
+    if not groups:
+        return
+    rng, batch = generator(seed), max(1, CELLS_PER_BATCH // len(weights))
+    for start in range(0, n_boot, batch):
+        drawn = np.zeros((min(batch, n_boot - start), len(weights)))
+        for own in groups:
+            # One fewer than there are, or variances would be too small by that share.
+            count = max(1, len(own) - 1)
+            draws = rng.multinomial(count, np.full(len(own), 1 / len(own)), len(drawn))
+            drawn[:, own] = draws * (weights[own] * len(own) / count)
+        yield drawn
 
 
 def _cover(compared: JudgeVotes, weights: Floats) -> tuple[float, Floats]:

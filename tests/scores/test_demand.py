@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from echo_hf._infra.bootstrap import Unscored
 from echo_hf.errors import ScoreError
@@ -61,12 +62,10 @@ def test_a_weight_of_three_is_that_sample_three_times(protocol: ProtocolName) ->
     assert found.coverage == pytest.approx(expected.coverage)
 
 
-def test_demand_as_the_samples_have_it_is_the_plain_board() -> None:
-    """The rates, and their intervals to the last digit."""
+def test_demand_as_the_samples_have_it_gives_the_rates_of_the_plain_board() -> None:
     rows = rows_of(draw_cube(5, 60, missing=0.1))
-    plain = win_rate(rows, n_boot=300)
-    found = demand_rates(rows, strata=STRATA, asked=SIZES, n_boot=300)
-    assert (found.win_rate, found.interval) == (plain.win_rate, plain.interval)
+    found = demand_rates(rows, strata=STRATA, asked=SIZES, n_boot=0)
+    assert found.win_rate == win_rate(rows, n_boot=0).win_rate
     met: dict[str, set[str]] = {system: set() for system in found.win_rate}
     for one, other in product(rows, rows):
         is_same = all(one[key] == other[key] for key in ("sample_id", "judge"))
@@ -140,25 +139,70 @@ def test_few_effective_samples_have_a_rate_and_no_interval() -> None:
     assert {*found.reasons.values()} == {Unscored.FEW_SAMPLES}
 
 
+def compare_two(outcomes: list[bool]) -> list[Row]:
+    return [
+        {"sample_id": name, "system": system, "judge": "j", "rating": rating}
+        for name, is_won in zip(STRATA, outcomes, strict=True)
+        for system, rating in {"a": 9 if is_won else 1, "b": 5}.items()
+    ]
+
+
+ASKED = {"edit": 5, "text": 2, "logo": 3}
+
+
+def test_an_interval_is_as_wide_as_post_stratification_makes_it() -> None:
+    """Against the closed form: the shares squared times the variance of each stratum's mean."""
+    rng, wins = np.random.default_rng(3), {"edit": 0.25, "text": 0.5, "logo": 0.9}
+    outcomes = np.array([rng.random() < wins[kind] for kind in KINDS])
+    variance = sum(
+        (ASKED[kind] / 10) ** 2 * outcomes[np.array(KINDS) == kind].var(ddof=1) / count
+        for kind, count in SIZES.items()
+    )
+    rates = demand_rates(compare_two([*outcomes]), strata=STRATA, asked=ASKED, n_boot=4000)
+    low, high = rates.interval["a"] or (0.0, 0.0)
+    degrees = int(rates.effective_n["a"]) - 1
+    assert high - low == pytest.approx(2 * t.ppf(0.975, degrees) * variance**0.5, rel=0.06)
+
+
+def test_strata_that_differ_and_do_not_vary_leave_no_doubt() -> None:
+    outcomes = [kind == "text" for kind in KINDS]
+    rates = demand_rates(compare_two(outcomes), strata=STRATA, asked=ASKED)
+    assert rates.win_rate["a"] == pytest.approx(0.2)
+    assert rates.reasons["a"] is Unscored.NO_SPREAD
+
+
+def test_a_lone_sample_is_drawn_with_another_stratum() -> None:
+    """Or its variance would be taken for none."""
+    strata = {**STRATA, name_sample(0): "lone"}
+    outcomes = [at > 5 for at in range(len(KINDS))]
+    asked = {"edit": 10, "text": 40, "logo": 30, "lone": 5}
+    rates = demand_rates(compare_two(outcomes), strata=strata, asked=asked, n_boot=500)
+    low, high = rates.interval["a"] or (0.0, 0.0)
+    # Six of the eleven others of its kind are lost, and nothing varies elsewhere.
+    assert high - low > 2 * 1.96 * (10 / 85) * (6 * 5 / 11**3) ** 0.5
+
+
 def test_intervals_hold_the_rate_that_all_demand_would_show() -> None:
-    """Strata with rates .2, .5 and .9, sampled unlike the demand, 300 times."""
-    rng, wins, asked = np.random.default_rng(11), dict(zip(SIZES, (0.2, 0.5, 0.9), strict=True)), {
-        "edit": 5, "text": 2, "logo": 3
-    }  # fmt: skip
-    true = sum(asked[kind] / 10 * rate for kind, rate in wins.items())
+    """Strata with rates .35, .5 and .7, sampled unlike the demand, 300 times."""
+    rng, wins = np.random.default_rng(11), dict(zip(SIZES, (0.35, 0.5, 0.7), strict=True))
+    true = sum(ASKED[kind] / 10 * rate for kind, rate in wins.items())
     hits = 0
     for _ in range(300):
-        rows = [
-            {"sample_id": name, "system": system, "judge": "j", "rating": rating}
-            for name, kind in STRATA.items()
-            for system, rating in {"a": 9 if rng.random() < wins[kind] else 1, "b": 5}.items()
-        ]
-        low, high = demand_rates(rows, strata=STRATA, asked=asked, n_boot=200).interval["a"] or (
-            1,
-            0,
-        )
+        rows = compare_two([bool(rng.random() < wins[kind]) for kind in KINDS])
+        rates = demand_rates(rows, strata=STRATA, asked=ASKED, n_boot=200)
+        low, high = rates.interval["a"] or (1.0, 0.0)
         hits += low <= true <= high
-    assert hits / 300 > 0.92
+    assert 0.91 < hits / 300 < 0.98
+
+
+def test_a_system_compared_on_little_of_the_demand_is_named() -> None:
+    cube = draw_cube(12, 60, missing=0.0)
+    rows = [
+        row for row in rows_of(cube) if row["system"] != "ash" or STRATA[row["sample_id"]] == "logo"
+    ]
+    rates = demand_rates(rows, strata=STRATA, asked={"edit": 6, "text": 3, "logo": 1}, n_boot=0)
+    assert rates.coverage["ash"] == pytest.approx(0.1)
+    assert "few of what people ask for is compared of ash 10 %" in " ".join(rates.caveats)
 
 
 @pytest.mark.parametrize("number", [-1, float("nan"), float("inf"), "3"])
