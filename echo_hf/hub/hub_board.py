@@ -6,11 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import huggingface_hub
 from huggingface_hub import EvalResultEntry, HfApi
-from huggingface_hub.hf_api import DatasetLeaderboardEntry
 
 from echo_hf.errors import EchoError, HubError
 from echo_hf.hub.card import TAGS
@@ -21,6 +20,9 @@ from echo_hf.hub.remote import Remote, get_status, hub_errors
 from echo_hf.hub.run_tables import read_models
 from echo_hf.reasons import Reason
 from echo_hf.scores.win_rate import METRIC
+
+if TYPE_CHECKING:
+    from huggingface_hub.hf_api import DatasetLeaderboardEntry  # older clients have none
 
 OWN_TAG = TAGS[1]
 DIGITS = 4  # of the values that `export --to hub-eval` writes
@@ -132,7 +134,7 @@ def read_hub_board(repo_id: str, *, api: HfApi | None = None) -> HubBoard:
 
 def list_benchmarks(api: HfApi | None = None) -> tuple[list[ListedBenchmark], int]:
     """List the Hub's benchmarks with releases of echo-hf, and count those of others."""
-    api = _check_version(api or HfApi())
+    api = api or HfApi()
     with hub_errors("list the benchmarks of the Hub"):
         listed = list(api.list_datasets(benchmark=True))
     own = [str(info.id) for info in listed if OWN_TAG in (info.tags or ())]

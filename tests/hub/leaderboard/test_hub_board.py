@@ -155,4 +155,4 @@ def test_what_cannot_be_read_is_said_in_a_line(
         assert line in done.errors
     monkeypatch.setattr(huggingface_hub, "__version__", "1.33.0")
     with pytest.raises(HubError, match=r"huggingface-hub 1\.33\.0 .* expected 2\.0 or newer"):
-        list_benchmarks(released.api())
+        read_hub_board(REPO, api=released.api())
