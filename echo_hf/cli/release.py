@@ -97,16 +97,16 @@ def publish(
 
 def _export_logs(config: Path, runs: Path | None, release: Path, folder: Path) -> None:
     """Write the logs of a run on a release, before anything is published."""
-    from echo_hf.hub.release import read_release
     from echo_hf.report.export import export
+    from echo_hf.systems.benchmark import Benchmark
     from echo_hf.systems.evaluation_run import EvaluationRun
 
-    run = EvaluationRun.from_config(config, runs)
-    name, own = run.benchmark.read_manifest().name, read_release(release).manifest.name
-    if name != own:
+    judged = EvaluationRun.from_config(config, runs).benchmark.identity()
+    own = Benchmark(str(release)).identity()
+    if judged["digests"] != own["digests"]:
         raise ConfigError(
-            f"--logs {str(config)!r} is of the benchmark {name!r}, and the release is of {own!r}: "
-            "name the config of a run on this release"
+            f"--logs {str(config)!r} is of other samples, those of {judged['name']!r}, than the "
+            f"release {own['name']!r} has: name the config of a run on this release"
         )
     export(config, folder, to="inspect", runs=runs)
 
