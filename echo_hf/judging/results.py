@@ -379,6 +379,23 @@ class SavedResults(FigureModel, ReleasedResults):
             make_board(rates, details.tiers.tiers, self.system_models) if details and rates else ()
         )
 
+    def choice_board(self, split: str) -> tuple[BoardRow, ...]:
+        """Return the strengths by choices of a split as a board with tiers."""
+        if (choices := self.details[split].choices) is None:
+            return ()
+        strengths, models, tiers = choices.strengths, self.system_models, choices.tier_by_system
+        return tuple(
+            BoardRow(
+                system,
+                strengths.strength.get(system),
+                strengths.interval.get(system),
+                missing=strengths.reasons[system].meaning if system in strengths.reasons else None,
+                tier=tiers.get(system),
+                in_place_of=models[system].in_place_of if system in models else None,
+            )
+            for system in choices.order
+        )
+
     @property
     def judges(self) -> set[str]:
         """Return all judges whose ratings count, or whose choices are the board."""

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import clean, pluralize
 from echo_hf.hub.ruler import describe_lead
 from echo_hf.judging.results import SavedFailureRate, SavedSplit
 from echo_hf.report.markup import UNIT, AxisScale, number, render, round_scale, share, titled
 from echo_hf.report.run_data import RunData
+from echo_hf.scores.win_rate import BoardRow
 
 MAX_NAME = 60
 MAX_NAMED = 3  # systems of a shared lead that are named, and not counted
@@ -27,21 +27,11 @@ class Sentence(NamedTuple):
     section: str | None
 
 
-class Place(NamedTuple):
-    """A system's place on the board of a split."""
-
-    system: str
-    value: float
-    interval: Interval | None
-    tier: int | None
-    in_place_of: str | None = None
-
-
 class Board(NamedTuple):
     """The board of a split: by win rates, or by choices between two outputs."""
 
     split: str
-    places: tuple[Place, ...]  # the best first
+    rows: tuple[BoardRow, ...]  # the best first
     is_choices: bool
     judges: tuple[str, ...]
     untested: str | None  # why no test tells systems apart
@@ -51,17 +41,17 @@ class Board(NamedTuple):
         return "choices" if self.is_choices else "win-rates"
 
     @property
-    def tiers(self) -> list[list[Place]]:
-        return [list(tier) for _, tier in groupby(self.places, attrgetter("tier"))]
+    def tiers(self) -> list[list[BoardRow]]:
+        return [list(tier) for _, tier in groupby(self.rows, attrgetter("tier"))]
 
     @property
     def leader(self) -> str:
-        return self.places[0].system
+        return self.rows[0].system
 
     @property
     def rivals(self) -> list[str]:
         """The systems that are not told apart from the leader."""
-        return [place.system for place in self.places[1:] if place.tier == self.places[0].tier]
+        return [row.system for row in self.rows[1:] if row.tier == self.rows[0].tier]
 
 
 def write_sentences(data: RunData) -> tuple[Sentence, Sentence, Sentence]:
@@ -86,44 +76,29 @@ def read_boards(data: RunData) -> list[Board]:
 
 
 def _read_board(data: RunData, split: str) -> Board | None:
-    details, models = data.results.details[split], data.results.system_models
-    rates = data.results.rates(split)
-    rows = [
-        Place(row.system, row.value, row.interval, row.tier, row.in_place_of)
-        for row in data.results.board(split)
-        if row.value is not None
-    ]
-    judges, reasons = (tuple(rates.per_judge), rates.reasons) if rates else ((), {})
-    choices = details.choices
-    is_choices = choices is not None and choices.is_board
-    if choices and is_choices:
-        strengths, tiers = choices.strengths, choices.tier_by_system
-        reasons = strengths.reasons
-        rows = [
-            Place(
-                system,
-                value,
-                strengths.interval.get(system),
-                tiers.get(system),
-                models[system].in_place_of if system in models else None,
-            )
-            for system in choices.order
-            if (value := strengths.strength.get(system)) is not None
-        ]
-        judges = tuple(map(str, strengths.definition.get("judges", ())))
+    rates, choices = data.results.rates(split), data.results.details[split].choices
+    if choices and choices.is_board:
+        rows = data.results.choice_board(split)
+        judges, reasons = choices.strengths.definition.get("judges", ()), choices.strengths.reasons
+    else:
+        rows = data.results.board(split)
+        judges, reasons = (rates.per_judge, rates.reasons) if rates else ((), {})
+    rows = tuple(row for row in rows if row.value is not None)
     if not rows:
         return None
-    is_tested = rows[0].tier is not None
-    reason = None if is_tested else reasons.get(rows[0].system)
-    untested = None if is_tested else reason.meaning if reason else "its place was not tested"
-    return Board(split, tuple(rows), is_choices, judges, untested)
+    untested = None
+    if rows[0].tier is None:
+        reason = reasons.get(rows[0].system)
+        untested = reason.meaning if reason else "its place was not tested"
+    is_choices = choices is not None and choices.is_board
+    return Board(split, rows, is_choices, tuple(map(str, judges)), untested)
 
 
 def _choose_scale(board: Board) -> AxisScale:
     if not board.is_choices:
         return UNIT
     return round_scale(
-        end for place in board.places for end in (place.value, *(place.interval or ()))
+        end for row in board.rows for end in (row.value, *(row.interval or ())) if end is not None
     )
 
 
@@ -135,13 +110,13 @@ def _describe_leaders(data: RunData, boards: list[Board]) -> Sentence:
 
 
 def _describe_leader(board: Board) -> str:
-    best, split = board.places[0], titled(board.split).lower()
+    best, split = board.rows[0], titled(board.split).lower()
     measure = "strength" if board.is_choices else "win rate"
     ends = best.interval
     figure = f"{measure} {number(best.value, 2)}"
     figure += f", {number(ends[0], 2)} to {number(ends[1], 2)}" if ends else ", no interval"
     lead = f"{_name(best.system)} is ahead in {split} ({figure})"
-    if len(board.places) == 1:
+    if len(board.rows) == 1:
         return f"{lead}, alone on its board"
     if board.untested:
         return f"{lead} but not surely: {board.untested}"

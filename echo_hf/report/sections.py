@@ -188,22 +188,12 @@ def build_board(data: RunData) -> Markup:
 
 def build_choices(data: RunData) -> Markup | None:
     """Show strengths, tiers and decided pairs by choices between two outputs."""
-    splits, models = [], data.results.system_models
+    splits = []
     for name in data.splits:
         if (found := data.results.details[name].choices) is None:
             continue
         strengths, rates = found.strengths, data.results.rates(name)
-        rows = [
-            BoardRow(
-                system,
-                strengths.strength.get(system),
-                strengths.interval.get(system),
-                missing=strengths.reasons[system].meaning if system in strengths.reasons else None,
-                tier=found.tier_by_system.get(system),
-                in_place_of=models[system].in_place_of if system in models else None,
-            )
-            for system in found.order
-        ]
+        rows = data.results.choice_board(name)
         ends = [end for row in rows for end in (row.value, *(row.interval or ()))]
         judges = list(map(str, strengths.definition.get("judges", ())))
         names = ", ".join(judge_names(judges, {}, data.results.judge_models))

@@ -174,7 +174,7 @@ def test_the_report_has_a_section_of_choices_first_where_they_are_the_board(fold
         config_of(folder, board=board)
         results = scored(folder)
         page = report(folder / "evaluation.yaml", runs=folder / "runs").path.read_text("utf-8")
-        sections = re.findall(r'<section id="([a-z-]+)"', page)
+        sections = re.findall(r'<h2 id="([a-z-]+)-title"', page)
         assert sections[0] == first
         assert {"choices", "win-rates"} <= {*sections}
         found = results.details[SPLIT].choices

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from echo_hf.hub.run_tables import Uncertified
 from echo_hf.judging.complaints import MissingThreads
-from echo_hf.judging.results import SavedFailureRate
+from echo_hf.judging.results import SavedChoices, SavedFailureRate
 from echo_hf.report.opening import build_opening, write_sentences
 from echo_hf.report.run_data import ReportSample, RunData, UncheckedGroup
+from echo_hf.scores.choices import ChoiceStrengths
+from echo_hf.scores.sequential import Decisions
 from echo_hf.systems.checks import Check, CheckStatus
 from tests.report.run_data_for_tests import (
     MARK,
@@ -72,6 +75,53 @@ def test_an_audit_counts_against_the_boards_judges_alone(
 ) -> None:
     leaders, *_ = read(make_run(tmp_path, wins=36, failures={judge: ("blank",)}))
     assert leaders.endswith("; every judge failed its audit.") == is_named
+
+
+def test_a_board_without_certificates_is_named_as_such(tmp_path: Path) -> None:
+    data = make_run(tmp_path, wins=36)
+    flagged = {"pointwise": {"mira": Uncertified.NO_CERTIFICATE}}
+    results = data.results.model_copy(update={"uncertified": flagged})
+    leaders, *_ = read(replace(data, results=results))
+    assert leaders.endswith("; no judge has a certificate that holds here.")
+    assert "certificate" not in read(data)[0]
+
+
+def test_a_board_from_choices_leads_with_strengths(tmp_path: Path) -> None:
+    """Also where win rates by ratings would name another leader."""
+    data = make_run(tmp_path, wins=4)
+    assert "bravo is ahead" in read(data)[0]
+    strengths = ChoiceStrengths(
+        strength={"bravo": -0.5, "anole_two": 0.5},
+        interval={"bravo": (-0.8, -0.2), "anole_two": (0.2, 0.8)},
+        difference={},
+        position=None,
+        position_interval=None,
+        tie=None,
+        choices=80,
+        samples=40,
+        reasons={},
+        definition={"judges": ["mira"]},
+    )
+    decided = (("anole_two", "bravo"),)
+    choices = SavedChoices.model_construct(
+        is_board=True,
+        said="all pairs are decided",
+        strengths=strengths,
+        decisions=Decisions({}, {}, {}, decided, (), 0, 80, {}),
+        tiers=(("anole_two",), ("bravo",)),
+        by_people=None,
+        missing=None,
+    )
+    split = data.results.details[SPLIT].model_copy(update={"choices": choices})
+    chosen = replace(data, results=data.results.model_copy(update={"details": {SPLIT: split}}))
+    leaders, *_ = read(chosen)
+    assert leaders == (
+        "anole_two is ahead in text to image (strength 0.50, 0.20 to 0.80) and surely so, told "
+        "apart from every other system."
+    )
+    page = Parsed(str(build_opening(chosen)))
+    board = page.words.partition("strength by choices between two")[2]
+    assert board.index("anole_two") < board.index("bravo")
 
 
 def make_check(name: str, status: CheckStatus = "kept") -> Check:
