@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from echo_hf.scores.human_corrected import HumanCorrected
     from echo_hf.scores.pairwise_agreement import Share, Way
     from echo_hf.scores.sequential import Decisions
+    from echo_hf.scores.slices import SliceRate
     from echo_hf.scores.win_rate import WinRate
 
 FAILED_AUDIT = "failed_audit"  # key of a definition: the judges that failed honeypots
@@ -466,41 +467,50 @@ def _show_slices(
         }
         title = f"{name}: win rate as people ask, by {pluralize(saved.demand.asked, 'request')}"
         show_table(console, title, _system_table(weighted.win_rate, systems, columns))
+    order = sorted(plain, key=lambda system: (plain[system] is None, -(plain[system] or 0.0)))
+    make_slices = _make_interval_table if details else _make_slice_table
     for column, sliced in saved.by.items():
-        # A column for each system, the best first; -v has intervals, in a row for each.
-        order = sorted(plain, key=lambda system: (plain[system] is None, -(plain[system] or 0.0)))
         rows = [pair for pair in sort_slices(column, sliced) if any(pair[1].best.values())]
         shown = rows[: None if details else SLICES_IN_TABLE]
-        if details:
-            heads = ("system", "samples", "win rate", "95 %", "shrunken", "95 %")
-            table = make_table(column, *heads, left=["system"])
-        else:
-            names = (_format_system(system, systems) for system in order)
-            table = make_table(column, "samples", *names)
-        for value, row in shown:
-            name_cell, count = Text(clean(value, MAX_NAME), "bold"), f"{row.samples:,}"
-            if not details:
-                rates_cells = (format_rounded(row.best.get(system)) for system in order)
-                table.add_row(name_cell, count, *rates_cells)
-            for system in order if details else ():
-                cells = [_format_system(system, systems), count]
-                for value_of, ends in (
-                    (row.win_rate, row.interval),
-                    (row.shrunk, row.shrunk_interval),
-                ):
-                    cells += [
-                        format_rounded(value_of.get(system)),
-                        format_interval(ends.get(system)),
-                    ]
-                table.add_row(name_cell, *cells)
         more = len(rows) - len(shown)
         notes = [f"{pluralize(more, 'more slice')}: {SEE_MORE}"] if more else []
         if rows:
             title = f"{name}: win rate by {clean(column, MAX_NAME)}"
-            show_table(console, title, table, notes)
+            show_table(console, title, make_slices(column, shown, order, systems), notes)
     for sentence in describe_slices(saved):
         say(console, clean(f"{name}: {sentence}", MAX_LINE), "dim")
     console.print()
+
+
+def _make_slice_table(
+    column: str, rows: Iterable[tuple[str, SliceRate]], order: Sequence[str], systems: ModelsByName
+) -> Table:
+    """Build a table with a row for each slice, and a column for each system, the best first."""
+    table = make_table(column, "samples", *(_format_system(system, systems) for system in order))
+    for value, row in rows:
+        cells = (format_rounded(row.best.get(system)) for system in order)
+        table.add_row(Text(clean(value, MAX_NAME), "bold"), f"{row.samples:,}", *cells)
+    return table
+
+
+def _make_interval_table(
+    column: str, rows: Iterable[tuple[str, SliceRate]], order: Sequence[str], systems: ModelsByName
+) -> Table:
+    """Build a table with a row for each slice and system, with intervals."""
+    heads = ("system", "samples", "win rate", "95 %", "shrunken", "95 %")
+    table = make_table(column, *heads, left=["system"])
+    for value, row in rows:
+        for system in order:
+            table.add_row(
+                Text(clean(value, MAX_NAME), "bold"),
+                _format_system(system, systems),
+                f"{row.samples:,}",
+                format_rounded(row.win_rate.get(system)),
+                format_interval(row.interval.get(system)),
+                format_rounded(row.shrunk.get(system)),
+                format_interval(row.shrunk_interval.get(system)),
+            )
+    return table
 
 
 def _head_metric(metric: str, figures: Iterable[SavedMetric]) -> str:
