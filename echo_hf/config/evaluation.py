@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
@@ -540,6 +541,15 @@ DemandRule = match_pattern(
 )
 
 
+def _read_day(value: Any) -> Any:
+    if isinstance(value, str):
+        with suppress(ValueError):
+            return datetime.date.fromisoformat(value)
+    elif value is None or type(value) is datetime.date:
+        return value
+    raise ValueError("expected a day, such as 2026-04-01")
+
+
 class SliceOptions(Section):
     """Boards beside that of all samples: by slice, since a day, and by what people ask for.
 
@@ -552,8 +562,8 @@ class SliceOptions(Section):
             no board by demand.
     """
 
-    by: Annotated[tuple[Name, ...], AfterValidator(check_unequal)] = ()
-    since: datetime.date | None = None
+    by: Annotated[tuple[Words, ...], AfterValidator(check_unequal)] = ()
+    since: Annotated[datetime.date | None, BeforeValidator(_read_day)] = None
     demand: Annotated[str, DemandRule] | None = None
 
     @field_validator("demand")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 OWN_TAG = TAGS[1]
 DIGITS = 4  # of the values that `export --to hub-eval` writes
-MAX_MODELS = 100
+MAX_MODELS, MAX_WHOLE = 100, 1 << 31
 GONE = frozenset({401, 403, 404})
 BAD_CONTENT = (AttributeError, LookupError, TypeError, ValueError)  # of the client, on odd answers
 NO_BOARD = (
@@ -184,7 +185,8 @@ def _compare(
     for entry in filed:
         value = _read_number(entry.value)
         place = next((row for row in listed if _read_number(row.value) == value), None)
-        rank, request = (place.rank, place.pull_request) if place else (None, None)
+        rank = _read_whole(place.rank) if place else None
+        request = _read_whole(place.pull_request) if place else None
         task = str(entry.task_id)
         standing, tag, released = _judge(model, value, task, entry.dataset_revision, releases)
         yield FiledResult(model, value, standing, rank, task, tag, released, request)
@@ -192,12 +194,21 @@ def _compare(
     for row in listed:
         if (value := _read_number(row.value)) not in values:
             standing = Standing.NO_NUMBER if value is None else Standing.NO_ENTRY
-            yield FiledResult(model, value, standing, row.rank, request=row.pull_request)
+            rank, request = _read_whole(row.rank), _read_whole(row.pull_request)
+            yield FiledResult(model, value, standing, rank, request=request)
 
 
 def _read_number(value: Any) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(value) else None
+    with suppress(TypeError, OverflowError):  # an integer may have more digits than a float holds
+        if not isinstance(value, bool | str) and math.isfinite(value):
+            return float(value)
+    return None
+
+
+def _read_whole(value: Any) -> int | None:
+    """Read the number of a place or a request; null for anything else."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool) and 0 < value < MAX_WHOLE
+    return value if is_whole else None
 
 
 def _judge(

@@ -443,7 +443,7 @@ def _show_slices(
     console: Console, name: str, results: SavedResults, split: SavedSplit, *, details: bool
 ) -> None:
     """Print the boards since a day, by what people ask for, and by slice."""
-    from echo_hf.judging.slices import describe_slices, sort_slices
+    from echo_hf.judging.slices import describe_slices, list_rated
 
     saved, rates, systems = split.slices, results.rates(name), results.system_models
     if saved is None or rates is None:
@@ -470,7 +470,7 @@ def _show_slices(
     order = sorted(plain, key=lambda system: (plain[system] is None, -(plain[system] or 0.0)))
     make_slices = _make_interval_table if details else _make_slice_table
     for column, sliced in saved.by.items():
-        rows = [pair for pair in sort_slices(column, sliced) if any(pair[1].best.values())]
+        rows = list_rated(column, sliced)
         shown = rows[: None if details else SLICES_IN_TABLE]
         more = len(rows) - len(shown)
         notes = [f"{pluralize(more, 'more slice')}: {SEE_MORE}"] if more else []

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,9 +24,9 @@ from echo_hf.hub.run_tables import ResultRow
 from echo_hf.judging.results import SavedBoard, SavedDemand, SavedSlices
 from echo_hf.reasons import Reason
 from echo_hf.samples.languages import name_languages
-from echo_hf.scores import SliceRate, SliceRates, demand_rates, slice_rates, win_rate
+from echo_hf.scores import SliceRate, SliceRates, demand_rates, slice_rates
 from echo_hf.scores.rating_table import RatingTable
-from echo_hf.scores.slices import select_samples
+from echo_hf.scores.slices import score_samples, select_samples
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.benchmark import Benchmark, select_sample_configs
 from echo_hf.tables import arrow_rows
@@ -43,10 +44,10 @@ NOT_KINDS = frozenset(
 class Unsliced(Reason):
     """Why a sample counts in no board that is asked for beside the main one."""
 
-    EARLIER = "earlier", "it was posted before the day from which samples count"
-    NO_DATE = "no_date", "nothing says when it was posted"
-    OUTSIDE_WINDOW = "outside_window", "it was posted before or after the time that counts"
-    UNKNOWN_TASK = "unknown_task", "nobody said which task it is"
+    EARLIER = "earlier", "posted before the day from which samples count"
+    NO_DATE = "no_date", "posted nobody knows when"
+    OUTSIDE_WINDOW = "outside_window", "posted before or after the time that counts"
+    UNKNOWN_TASK = "unknown_task", "of a task that nobody named"
 
 
 def _name_months(times: Sequence[datetime.datetime | None]) -> list[str | None]:
@@ -101,6 +102,11 @@ def read_kinds(benchmark: Benchmark, split: str, options: SliceOptions) -> Sampl
     usable -= {*NOT_KINDS, *words}
     usable |= {name for name, (source, _) in DERIVED.items() if source in schema.names}
     for column in options.by:
+        if column in schema.names and column not in usable:
+            raise ConfigError(
+                f"slices.by: {column!r} holds no kinds but words, images or the like, and results "
+                f"are published: expected one of {', '.join(sorted(usable))}"
+            )
         if column not in usable:
             raise ConfigError(unknown("column of kinds", column, sorted(usable), "slices.by"))
     sources = {DERIVED[name][0] if name in DERIVED else name for name in options.by}
@@ -217,8 +223,9 @@ def score_slices(
         table = select_samples(
             overall, {name for name, day in days.items() if day and day >= options.since}
         )
-        rates = win_rate(table, protocol=protocol, n_boot=n_boot)
-        board = SavedBoard(win_rate=rates.win_rate, interval=rates.interval, reasons=rates.reasons)
+        options_of_board = {"protocol": protocol, "n_boot": n_boot}
+        rates, intervals, reasons = score_samples(table, options_of_board)
+        board = SavedBoard(win_rate=rates, interval=intervals, reasons=reasons)
     scored: dict[str, Any] = {"protocol": protocol, "n_boot": n_boot}
     demand = None
     if options.demand:
@@ -229,7 +236,7 @@ def score_slices(
         )
     return SavedSlices(
         since=options.since,
-        samples=len(table.samples),
+        samples=int((~np.isnan(table.ratings)).any(axis=(0, 1)).sum()),  # rated by anybody
         left_out=left_out,
         board=board,
         by={
@@ -267,9 +274,9 @@ def make_slice_rows(saved: SavedSlices, split: str, protocol: ProtocolName) -> I
             yield make_row(BY_DEMAND, system, value, rates.interval[system], **about, **own)
 
 
-def sort_slices(column: str, sliced: SliceRates) -> list[tuple[str, SliceRate]]:
-    """Return the slices of a column: months in their order, of others the largest first."""
-    rows = sorted(sliced.slices.items())
+def list_rated(column: str, sliced: SliceRates) -> list[tuple[str, SliceRate]]:
+    """Return the slices that have a rate: months in their order, of others the largest first."""
+    rows = [pair for pair in sorted(sliced.slices.items()) if any(pair[1].best.values())]
     return rows if column == "month" else sorted(rows, key=lambda pair: -pair[1].samples)
 
 
@@ -283,8 +290,8 @@ def describe_slices(saved: SavedSlices) -> Iterator[str]:
         yield from saved.demand.result.caveats
     for column, sliced in saved.by.items():
         if few := [name for name, row in sliced.slices.items() if row.samples < MIN_SAMPLES]:
-            samples = pluralize(sum(sliced.slices[name].samples for name in few), "sample")
-            yield f"{column}: no rate of {', '.join(few)}: {samples}, and each needs {MIN_SAMPLES}"
+            counts = ", ".join(f"{name} ({sliced.slices[name].samples:,})" for name in few)
+            yield f"{column}: no rate of {counts}: each needs {MIN_SAMPLES} rated samples"
         if sliced.no_value:
             yield f"{column}: {pluralize(sliced.no_value, 'rated sample')} without a value"
         has_rates = len(few) < len(sliced.slices)

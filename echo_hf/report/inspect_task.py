@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
     return task(name=name)(_draw_release)
 
 
-def _draw_release(release: str, split: str | None = None) -> Task:
+def _draw_release(release: str | None = None, split: str | None = None) -> Task:
     """Draw the samples of a release, and score them by what needs no judge.
 
     `drawn` is the share of samples with an image. Every metric of `echo_hf.metrics` that is
@@ -48,6 +48,8 @@ def _draw_release(release: str, split: str | None = None) -> Task:
     from inspect_ai._util.error import PrerequisiteError
     from rich.markup import escape
 
+    if release is None:
+        raise PrerequisiteError("no release: name one, as -T release=ORGANIZATION/NAME@TAG")
     try:
         return _make_task(str(release), split)
     except EchoError as error:  # which is a line, and no traceback

@@ -7,7 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from echo_hf._infra.text import pluralize
-from echo_hf.judging.slices import describe_slices, sort_slices
+from echo_hf.judging.slices import describe_slices, list_rated
 from echo_hf.report.markup import render
 from echo_hf.report.run_data import RunData
 from echo_hf.scores.win_rate import BoardRow, rank_rows
@@ -54,7 +54,7 @@ def build_slices(data: RunData) -> Markup | None:
                 "strata": sorted(strata, key=lambda pair: -pair[1].asked),
                 "systems": [row.system for row in order],
                 "columns": [
-                    (column, sort_slices(column, sliced)) for column, sliced in saved.by.items()
+                    (column, list_rated(column, sliced)) for column, sliced in saved.by.items()
                 ],
                 "sentences": list(describe_slices(saved)),
             }

@@ -205,7 +205,7 @@ def slice_rates(
     scored = {}
     for value in order:
         chosen = {names[position] for position in members[value]}
-        scored[value] = _score_slice(select_samples(compared.full, chosen), options)
+        scored[value] = score_samples(select_samples(compared.full, chosen), options)
     systems = compared.table.systems
     shrunk = dict[str, dict[str, tuple[float, Interval]]]()
     spread, reasons = dict[str, float | None](), dict[str, Unscored]()
@@ -258,15 +258,16 @@ def select_samples(table: RatingTable, names: Collection[str]) -> RatingTable:
     return table.of_samples(np.array([name in names for name in table.samples], dtype=bool))
 
 
-_Scored = tuple[dict[str, float | None], dict[str, Interval | None], dict[str, Unscored]]
+Scored = tuple[dict[str, float | None], dict[str, Interval | None], dict[str, Unscored]]
 
 
-def _score_slice(table: RatingTable, options: Mapping[str, Any]) -> _Scored:
+def score_samples(table: RatingTable, options: Mapping[str, Any]) -> Scored:
+    """Return rates, intervals and reasons by system on these samples; fewer than 10 have none."""
     if len(table.part.samples) < MIN_SAMPLES:
         few = dict.fromkeys(table.systems, Unscored.FEW_SAMPLES)
         return dict.fromkeys(few), dict.fromkeys(few), few
     result = win_rate(table, **options)
-    own = {name: options[name] for name in ("protocol", "missing", "rubric")}
+    own = {name: options[name] for name in ("protocol", "missing", "rubric") if name in options}
     counts = zip(table.systems, votes.count_votes(table, **own).sample_counts, strict=True)
     few = {name: Unscored.FEW_SAMPLES for name, count in counts if 0 < count < MIN_SAMPLES}
     rates, intervals = dict(result.win_rate), dict(result.interval)

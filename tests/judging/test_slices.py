@@ -13,17 +13,22 @@ import pytest
 import yaml
 from datasets import Dataset
 
+from echo_hf._infra.bootstrap import Unscored
+from echo_hf.config.evaluation import SliceOptions
 from echo_hf.errors import ConfigError
 from echo_hf.hub.facts import ColumnEntry, ReleaseFacts, get_table
 from echo_hf.hub.release import write_release
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.results import SavedResults, SavedSlices
 from echo_hf.judging.score import score
-from echo_hf.judging.slices import Unsliced
+from echo_hf.judging.slices import SampleKinds, Unsliced, score_slices
 from echo_hf.scores import demand_rates, slice_rates, win_rate
+from echo_hf.scores.rating_table import read_ratings
 from echo_hf.tables import DERIVED, POST_TEXT, RATINGS, STRING, Column
 from tests.judging import run_for_tests as small
 from tests.judging.run_for_tests import TARGET, Row, called, page_of, rating, write
+from tests.scores.ratings_for_tests import rows_of
+from tests.scores.test_slices import draw_cube
 
 SPLIT, SAMPLES_RATED = "text_to_image", 48
 FIRST = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)
@@ -214,7 +219,7 @@ def test_a_terminal_shows_each_board_and_what_does_not_count(made: Path) -> None
         "of what people ask for is not in these rates: no sample was rated of composition",
         "task_family samples ash birch cedar",
         "task_family: no shrunken rates: fewer than 4 slices",
-        "nothing says when it was posted",
+        "posted nobody knows when",
     ):
         assert words in page
     row = score_run(made, by=["task"]).by["task"].slices["edit"]
@@ -227,11 +232,11 @@ def test_a_terminal_shows_each_board_and_what_does_not_count(made: Path) -> None
     ("options", "words"),
     [
         ({"by": ["task_familly"]}, "unknown column of kinds 'task_familly'.*task_family"),
-        ({"by": ["prompt"]}, "unknown column of kinds 'prompt'"),
-        ({"by": ["caption"]}, "unknown column of kinds 'caption'"),  # words of posts
-        ({"by": ["engagement"]}, "unknown column of kinds 'engagement'"),
+        ({"by": ["prompt"]}, "'prompt' holds no kinds but words.*task_family"),
+        ({"by": ["caption"]}, "'caption' holds no kinds"),  # words of posts
+        ({"by": ["engagement"]}, "'engagement' holds no kinds"),
         ({"by": ["kind"]}, "1 values of up to 124 characters: expected a column of kinds"),
-        ({"since": "March"}, "slices: since is 'March': "),
+        ({"since": "March"}, "slices: since is 'March': expected a day, such as 2026-04-01"),
         ({"demand": "3 months"}, "slices: demand is '3 months': expected all, days before"),
         ({"demand": "2026-04-01..2026-03-01"}, "expected the earlier day first"),
     ],
@@ -243,6 +248,19 @@ def test_what_cannot_be_sliced_is_refused_before_anything_is_written(
     with pytest.raises(ConfigError, match=words):
         score_run(made, **options)
     assert (small.root(made) / "results.json").read_bytes() == before
+
+
+def test_a_day_that_leaves_few_samples_gives_reasons_and_no_rate() -> None:
+    rows = rows_of(draw_cube(3, 40, missing=0.0))
+    days = {row["sample_id"]: datetime.date(2026, 1, 1) for row in rows}
+    late = sorted(days)[:9]
+    days |= dict.fromkeys(late, datetime.date(2026, 5, 1))
+    options = SliceOptions(since="2026-04-01")
+    saved = score_slices(options, read_ratings(rows), SampleKinds(dates=days), "corrected", 50)
+    assert saved.samples == 9
+    assert saved.board is not None
+    assert {*saved.board.win_rate.values(), *saved.board.interval.values()} == {None}
+    assert {*saved.board.reasons.values()} == {Unscored.FEW_SAMPLES}
 
 
 def test_a_day_after_all_posts_leaves_no_sample_and_says_so(made: Path) -> None:

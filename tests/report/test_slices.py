@@ -69,7 +69,7 @@ def test_each_slice_has_its_rates_and_what_does_not_count_is_said(
         assert f"{rates.win_rate[system]:.3f} as counted" in page
         low, high = rates.shrunk_interval[system] or (0, 0)
         assert f"{low:.3f} – {high:.3f}" in text
-    assert "no rate of rare: 3 samples, and each needs 10" in text
+    assert "no rate of rare (3): each needs 10 rated samples" in text
     assert (
         "30 % of what people ask for is not in these rates: no sample was rated of unseen" in text
     )

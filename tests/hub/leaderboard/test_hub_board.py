@@ -113,6 +113,16 @@ def test_rows_whose_model_says_nothing_of_them_are_counted(released: LocalHub) -
     assert board.counts == {"no_entry": 2, "no_number": 1}
 
 
+def test_numbers_that_are_none_are_named(released: LocalHub) -> None:
+    """An integer that no float holds, a rank in words, and a request that is none."""
+    wrong = board_row("first", "tofu/other", 0.8, pullRequest="7\x1b[31m")
+    released.repositories[REPO].filed = [board_row(1, HOSTILE, 10**400), wrong]
+    rows = read_hub_board(REPO, api=released.api()).rows
+    assert [(row.standing, row.rank, row.request) for row in rows] == [
+        *(("no_number", 1, None), ("no_entry", None, None))
+    ]
+
+
 def test_the_verb_shows_a_board_and_escapes_names(released: LocalHub, command: Command) -> None:
     read(released, ours=[filed(0.7512), filed(0.6)])
     released.repositories[REPO].filed += [board_row(3, HOSTILE, 0.4)]  # type: ignore[operator]
