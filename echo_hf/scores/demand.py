@@ -23,6 +23,7 @@ from echo_hf._infra.bootstrap import (
     generator,
 )
 from echo_hf._infra.plots import SystemValuesPlot, split_bounds
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf._infra.text import percent
 from echo_hf.errors import ScoreError
 from echo_hf.scores import votes
@@ -34,8 +35,8 @@ FEW_COMPARED = 0.8  # of a system's comparisons, by weight
 MIN_DRAWN = 2  # samples of a stratum that is redrawn by itself
 
 
-@dataclass(frozen=True)
-class Stratum:
+@dataclass(frozen=True, repr=False)
+class Stratum(SummaryMixin):
     """A kind of task.
 
     Attributes:
