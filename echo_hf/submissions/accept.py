@@ -16,7 +16,7 @@ from echo_hf._infra.text import escape_markdown, format_interval, format_rounded
 from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
 from echo_hf.config.rubrics import OVERALL
 from echo_hf.errors import ConfigError, ScoreError
-from echo_hf.hub.submissions import PLACEMENT_FILE, SUBMISSIONS_FOLDER, PlacedSplit, Placement
+from echo_hf.hub.submissions import PLACEMENT_FILE, PlacedSplit, Placement, name_folder
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.anchors import check_anchors, read_anchors
 from echo_hf.judging.judge import choose_judges, find_rubric, judge
@@ -71,22 +71,21 @@ def accept_submission(
         SubmissionError: Something speaks against it.
     """
     submissions = requests.list_open()
-    found = next((each for each in submissions if each.request.number == number), None)
-    if found is None:
+    chosen = next((each for each in submissions if each.request.number == number), None)
+    if chosen is None:
         numbers = ", ".join(str(each.request.number) for each in submissions)
         raise ConfigError(
             f"--accept is {number}: expected an open submission ({numbers or 'none'})"
         )
-    if found.answer and found.answer.accepted:
-        raise ConfigError(f"--accept is {number}, which is accepted: merge {found.request.url}")
+    if chosen.answer and chosen.answer.accepted:
+        raise ConfigError(f"--accept is {number}, which is accepted: merge {chosen.request.url}")
     if config.board == "pairwise" or not config.judges:
         raise ConfigError(
             "a submission is placed by ratings of the board's judges: expected judges in the "
             "config, and board: ratings"
         )
-    earlier = [each for each in submissions if each.request.number < number]
     with requests.open_quarantine() as folder:
-        checked = requests.check(found, folder, earlier)
+        checked = requests.check(chosen, folder, submissions)
         root = requests.folder.cache / ACCEPTED_FOLDER
         root /= f"{number}-{checked.submission.digest[:16]}"
         store = ImageStore(root / "submitted")
@@ -99,9 +98,9 @@ def accept_submission(
     judged = judge(run, rubrics=[OVERALL], budget_usd=budget_usd, watch=watch)
     cost = judged.cost_usd or 0.0
     if judged.spent:
-        return AcceptedSubmission(number, None, found.request.url, cost, unread)
+        return AcceptedSubmission(number, None, chosen.request.url, cost, unread)
     placement = _place(run, checked)
-    return _write_placement(requests, found, placement, root, cost, unread)
+    return _write_placement(requests, chosen, placement, root, cost, unread)
 
 
 def _open_run(
@@ -190,6 +189,7 @@ def _place(run: EvaluationRun, checked: CheckedSubmission) -> Placement:
         developer=submission.developer,
         repo_id=str(submission.repo_id),
         tag=str(submission.tag),
+        manifest=submission.manifest,
         submission=submission.digest,
         protocol=config.protocol,
         judges=tuple(sorted({*own["judge"].to_pylist()})),
@@ -200,20 +200,21 @@ def _place(run: EvaluationRun, checked: CheckedSubmission) -> Placement:
 
 def _write_placement(
     requests: SubmissionRequests,
-    found: OpenSubmission,
+    chosen: OpenSubmission,
     placement: Placement,
     root: Path,
     cost_usd: float,
     unread: str | None,
 ) -> AcceptedSubmission:
-    request, commit = found.request, found.changes.commit
-    path = f"{SUBMISSIONS_FOLDER}/{placement.name}/{PLACEMENT_FILE}"
+    request, commit = chosen.request, chosen.changes.commit
+    folder = name_folder(placement.tag, placement.name)
+    path = f"{folder}/{PLACEMENT_FILE}"
     accepted = requests.remote.add_to_request(
         request, path, placement.to_text(), commit, f"Place {placement.name} on {placement.tag}"
     )
     text = describe_placement(placement, accepted)
     answer = RecordedAnswer(
-        commit=commit, author=request.author, name=placement.name, answer=text, accepted=accepted
+        commit=commit, author=request.author, folder=folder, answer=text, accepted=accepted
     )
     requests.record(request.number, answer)
     requests.remote.comment(request, text)

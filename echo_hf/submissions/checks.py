@@ -89,11 +89,11 @@ class KnownOutputs:
                 yield name, row["system"]
 
 
-def _looks_equal(one: BlockSignature, other: BlockSignature) -> bool:
-    if not is_same_shape(one.size, other.size):
+def _looks_equal(left: BlockSignature, right: BlockSignature) -> bool:
+    if not is_same_shape(left.size, right.size):
         return False
-    many = other.means[None], other.contrasts[None]
-    return bool(match_colors(one.means, one.contrasts, *many)[0])
+    stacked = right.means[None], right.contrasts[None]
+    return bool(match_colors(left.means, left.contrasts, *stacked)[0])
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,15 +233,15 @@ def _refuse_flawed(
             f"(none of {_name_some(dict.fromkeys(remarks[Remark.NOT_SUBMITTED], ''))}): expected "
             f"at least {percent(MIN_SHARE)}, files named by sample id",
         )
-    for remark, what in {
+    for remark, complaint in {
         Remark.COPIED_OUTPUT: "are those of other systems or releases",
         Remark.REPEATED_IMAGE: "are one image for several samples",
     }.items():
         if len(remarks[remark]) > MAX_FLAWED_SHARE * len(images):
             raise SubmissionError(
                 Refusal.FLAWED,
-                f"submission {name!r}: {len(remarks[remark]):,} of {len(images):,} outputs {what} "
-                f"({_name_some(remarks[remark])}): expected its own, at most "
+                f"submission {name!r}: {len(remarks[remark]):,} of {len(images):,} outputs "
+                f"{complaint} ({_name_some(remarks[remark])}): expected its own, at most "
                 f"{percent(MAX_FLAWED_SHARE)} of others",
             )
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,11 +23,12 @@ from echo_hf.hub.remote import Remote
 from echo_hf.hub.submissions import (
     SHARD_NAME,
     SUBMISSION_FILE,
-    SUBMISSIONS_FOLDER,
+    SUBMITTED_PATH,
     Refusal,
     Submission,
     SubmittedImage,
     check_submission_name,
+    name_folder,
     write_outputs,
 )
 from echo_hf.images.store import ImageStore
@@ -74,16 +74,19 @@ def open_submitted_to(reference: str, api: HfApi) -> SubmittedTo:
         commit = Remote(api, repo_id).find_commit(tag)
         place = {"repo_id": repo_id, "tag": tag, "commit": commit}
     benchmark = Benchmark(reference)
-    text = benchmark.read_manifest().to_text()
-    return SubmittedTo(benchmark, hashlib.sha256(text.encode()).hexdigest(), **place)
+    return SubmittedTo(benchmark, benchmark.read_manifest().compute_digest(), **place)
 
 
 def find_known(
-    release: SubmittedTo, remote: Remote | None, others: Mapping[str, str] | None = None
+    release: SubmittedTo,
+    remote: Remote | None,
+    own: Collection[str],
+    others: Mapping[str, str] | None = None,
 ) -> KnownOutputs:
     """Find the outputs in all tags of a repository, and in submissions that were merged.
 
-    `others` names further submissions by the commits that have them.
+    `own` are folders of the same model's submissions to other tags, which are left out; `others`
+    are those of further submissions, by the commits that have them.
     """
     origins = dict[str, str]()
     if remote is None:
@@ -101,12 +104,12 @@ def find_known(
                     origins[digest] = f"{row['system']!r} of {tag}"
     for commit, only in {state.head: "", **(others or {})}.items():
         for path in sorted(remote.list_files(commit)):
-            folder_name, _, file = path.removeprefix(f"{SUBMISSIONS_FOLDER}/").partition("/")
-            if not path.startswith(SUBMISSIONS_FOLDER) or not SHARD_NAME.fullmatch(file):
+            match = SUBMITTED_PATH.fullmatch(path)
+            if not match or not SHARD_NAME.fullmatch(match[4]) or match[1] in own:
                 continue
-            if not only or only == folder_name:
+            if only in ("", match[1]):
                 for row in remote.read_leaves(commit, path, ("sha256",)):
-                    origins[row["sha256"]] = f"submission {folder_name!r}"
+                    origins[row["sha256"]] = f"submission {match[3]!r} to {match[2]!r}"
     return KnownOutputs(origins, release.benchmark)
 
 
@@ -166,15 +169,18 @@ def submit(
             f"{release!r} is a folder, which takes no submission: name ORGANISATION/NAME@TAG, or "
             "add --to FOLDER or --dry-run"
         )
-    remote = Remote(api, place.repo_id) if place.repo_id else None
-    if remote is not None and sends:
-        remote.check_token()
-        check_free(remote, name, remote.require_state().head)
+    remote, own = Remote(api, place.repo_id) if place.repo_id else None, set[str]()
+    if remote is not None:
+        state = remote.require_state()
+        own = {name_folder(tag, name) for tag in state.tags if tag != place.tag}
+        if sends:
+            remote.check_token()
+            check_free(remote, name_folder(place.tag, name), state.head)
     files = FilesSystem(system)
     files.preflight()
     with TemporaryDirectory(prefix="echo-hf-") as temporary:
         root = Path(temporary)
-        known = find_known(place, remote)
+        known = find_known(place, remote, own)
         checked = check_outputs(name, _read_outputs(files, system, known), known, root, watch)
         store, folder = ImageStore(root / "submitted"), root / "bundle" / name
         outputs = (
@@ -212,10 +218,10 @@ def submit(
         return SubmitResult(submission, checked, url=url)
 
 
-def check_free(remote: Remote, name: str, commit: str) -> None:
-    """Refuse a name that a merged submission has."""
-    if any(path.startswith(f"{SUBMISSIONS_FOLDER}/{name}/") for path in remote.list_files(commit)):
-        message = f"{remote.repo_id!r} has a submission {name!r} already: choose another name"
+def check_free(remote: Remote, folder: str, commit: str) -> None:
+    """Refuse a folder that a merged submission has."""
+    if any(path.startswith(f"{folder}/") for path in remote.list_files(commit)):
+        message = f"{remote.repo_id!r} has {folder!r} already: choose another name"
         raise SubmissionError(Refusal.NAME_TAKEN, message)
 
 
@@ -236,7 +242,7 @@ def _read_outputs(
 
 
 def _propose(remote: Remote, submission: Submission, folder: Path) -> str:
-    place = f"{SUBMISSIONS_FOLDER}/{submission.name}"
+    place = name_folder(submission.tag, submission.name)
     operations = [
         CommitOperationAdd(f"{place}/{path.name}", str(path)) for path in sorted(folder.iterdir())
     ]

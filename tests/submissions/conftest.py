@@ -170,8 +170,9 @@ def sign(folder: Path, **changes: Any) -> None:
     path.write_text(json.dumps(told), "utf-8")
 
 
-def files_in(folder: Path, name: str = "fern") -> dict[str, bytes]:
-    return {f"submissions/{name}/{path.name}": path.read_bytes() for path in folder.iterdir()}
+def files_in(folder: Path, name: str = "fern", tag: str = TAG) -> dict[str, bytes]:
+    start = f"submissions/{tag}/{name}"
+    return {f"{start}/{path.name}": path.read_bytes() for path in folder.iterdir()}
 
 
 def propose(hub: LocalHub, files: Mapping[str, bytes], author: str = "tofu") -> int:
@@ -188,4 +189,4 @@ def requests(board: LocalHub, tmp_path: Path) -> SubmissionRequests:
     """The maintainer's side."""
     remote = Remote(board.api(), REPO)
     folder = RunFolder(tmp_path / "runs" / "mine")
-    return SubmissionRequests(SubmissionsOptions(), remote, folder, lambda _: False)
+    return SubmissionRequests(SubmissionsOptions(), remote, folder)

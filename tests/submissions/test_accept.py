@@ -122,14 +122,14 @@ def test_from_a_fresh_environment_into_the_request_and_then_on_the_leaderboard(
     assert (done.code, done.errors.replace("\r", "").count("echo-hf:")) == (0, 0)
     assert "merge it by hand" in done.output
     after = board.files(REPO, "refs/pr/1")
-    assert after.keys() - before.keys() == {"submissions/fern/result.json"}
-    told = json.loads(after["submissions/fern/result.json"])
-    submitted = json.loads(before["submissions/fern/submission.json"])
+    assert after.keys() - before.keys() == {"submissions/v1/fern/result.json"}
+    told = json.loads(after["submissions/v1/fern/result.json"])
+    submitted = json.loads(before["submissions/v1/fern/submission.json"])
     assert told["submission"] == submitted["digest"]
     comment = repository.pulls[1].said[-1]
     assert "Sealed samples were not asked for" in comment
     assert repository.branches["refs/pr/1"][:10] in comment
-    assert "submissions/fern/result.json" not in board.files(REPO)
+    assert "submissions/v1/fern/result.json" not in board.files(REPO)
     assert [one.state for one in list_submissions(config, api=board.api())] == [
         "accepted: merge it"
     ]
@@ -166,7 +166,7 @@ def test_what_is_changed_after_it_was_accepted_is_not_merged_unseen(
     accept(config, 1, api=board.api())
     repository = board.repositories[REPO]
     head = repository.commits[repository.branches["refs/pr/1"]]
-    stolen = {**head.files, "submissions/fern/submission.json": head.files["README.md"]}
+    stolen = {**head.files, "submissions/v1/fern/submission.json": head.files["README.md"]}
     repository.branches["refs/pr/1"] = repository.add("Mine", head.oid, stolen)
     with open_submissions(config, api=board.api()) as (_, requests):
         assert [one.state for one in requests.answer_open()] == ["refused: other_files"]
@@ -181,7 +181,7 @@ def test_a_turn_looks_at_submissions_after_it_has_proposed_its_own_release(
         done = turn(config, api=board.api())
         assert done.held == ()
         assert [*done.steps][-2:] == ["propose", "submissions"]
-        assert done.steps["submissions"] == "1 refused: flawed, 1 waits for --accept"
+        assert done.steps["submissions"] == "1 refused: name_taken, 1 waits for --accept"
     repository = board.repositories[REPO]
     assert [len(pull.said) for pull in repository.pulls.values()] == [2, 2, 1]
     assert repository.open_pulls[3] == "Publish mine"

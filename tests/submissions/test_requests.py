@@ -184,17 +184,17 @@ def test_a_hostile_submission_has_an_answer_of_one_line(
 PATHS: dict[str, tuple[dict[str, bytes], Refusal, str]] = {
     "a card": ({"README.md": b"# Mine"}, Refusal.OTHER_FILES, "also changes 'README.md'"),
     "another folder": (
-        {"submissions/moss/submission.json": b"{}"},
+        {"submissions/v1/moss/submission.json": b"{}"},
         Refusal.OTHER_FILES,
-        "also changes 'submissions/moss/submission.json'",
+        "also changes 'submissions/v1/moss/submission.json'",
     ),
     "a folder in it": (
-        {"submissions/fern/more/x.parquet": b""},
+        {"submissions/v1/fern/more/x.parquet": b""},
         Refusal.OTHER_FILES,
         "has a file 'more/x.parquet'",
     ),
     "10,000 files": (
-        {f"submissions/fern/outputs-{number:05}.parquet": b"" for number in range(10_000)},
+        {f"submissions/v1/fern/outputs-{number:05}.parquet": b"" for number in range(10_000)},
         Refusal.TOO_MANY_FILES,
         "expected at most 33",
     ),
@@ -325,7 +325,7 @@ def test_an_account_has_a_quota(
     propose(board, files_in(bundle, "moss"), "sora")
     states = [one.state for one in requests.answer_open()]
     assert states == ["waits for --accept", "refused: over_quota", "refused: flawed"]
-    assert "has 1 submissions open: expected at most 1" in comments(board, 2)[0].replace("\\", "")
+    assert "has 1 submission open: expected at most 1" in comments(board, 2)[0].replace("\\", "")
     requests.answer_open()
     assert len(comments(board, 2)) == 1
     repository.pulls[1].status = "closed"

@@ -37,7 +37,7 @@ from tests.submissions.conftest import (
     write_release_of,
 )
 
-PLACE = "submissions/fern"
+PLACE = "submissions/v1/fern"
 
 
 def test_a_stranger_proposes_what_the_folder_holds(
@@ -254,7 +254,7 @@ def test_a_name_that_was_merged_is_taken(board: LocalHub, bundle: Path, tmp_path
     board.repositories[REPO].merge(propose(board, files_in(bundle)))
     folder = folder_of(tmp_path / "other", "other")
     said = said_by(SubmissionError, submit, f"{REPO}@{TAG}", f"fern={folder}", api=board.api())
-    assert "has a submission 'fern' already" in said
+    assert "has 'submissions/v1/fern' already" in said
     again = folder_of(tmp_path / "again")
     said = said_by(SubmissionError, submit, f"{REPO}@{TAG}", f"moss={again}", api=board.api())
     assert "24 of 24 outputs are those of other systems" in said
