@@ -141,6 +141,7 @@ class PlacedSplit(Section):
         rank: The place among the systems of the release, from 1.
         systems: How many systems the release has, with this one.
         rated: Samples of which an output was rated.
+        asked: Samples of which one was asked for; those without one of its own have lost.
     """
 
     strength: FiniteFloat | None = None
@@ -149,6 +150,7 @@ class PlacedSplit(Section):
     rank: Count | None = None
     systems: Count
     rated: Count
+    asked: Count
 
     @property
     def ends(self) -> Interval | None:

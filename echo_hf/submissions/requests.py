@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -14,15 +15,25 @@ from pydantic import NonNegativeInt, ValidationError
 
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.regular_file import read_regular
-from echo_hf._infra.text import escape_markdown, format_table, pluralize
+from echo_hf._infra.text import escape_markdown, pluralize
 from echo_hf.config.checks import Section
 from echo_hf.config.sections import SubmissionsOptions
-from echo_hf.errors import EchoError, HubError, RunError, SubmissionError
+from echo_hf.errors import (
+    EchoError,
+    HubError,
+    MissingExtraError,
+    RunError,
+    SubmissionError,
+    WeightsError,
+)
+from echo_hf.hub.commitments import Sha256
 from echo_hf.hub.remote import PullRequest, Remote, RequestChanges
 from echo_hf.hub.submissions import (
     MAX_SHARDS,
+    MAX_TEXT_BYTES,
     PLACEMENT_FILE,
     SUBMISSIONS_FOLDER,
+    SUBMITTED_PATH,
     Refusal,
     Submission,
     check_listing,
@@ -31,9 +42,12 @@ from echo_hf.hub.submissions import (
     name_folder,
     read_submission,
 )
+from echo_hf.images.metadata import MetadataKind
+from echo_hf.metrics.base import Metric, registered
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.submissions.checks import CheckedOutputs, Remark, check_outputs
+from echo_hf.submissions.checks import READ_BY_OCR, CheckedOutputs, Remark, check_outputs
+from echo_hf.submissions.described import list_counts, list_figures
 from echo_hf.submissions.submit import SubmittedTo, check_free, find_known, open_submitted_to
 from echo_hf.tables import OUTPUTS, arrow_rows
 
@@ -51,6 +65,7 @@ class RecordedAnswer(Section):
     folder: str = ""
     reason: Refusal | None = None
     answer: str = ""
+    placement: Sha256 | None = None  # of the place that is about to be added, or was
     accepted: str | None = None  # the commit that added its place
 
 
@@ -74,6 +89,8 @@ class OpenSubmission:
             return "not looked at yet"
         if self.answer.reason:
             return f"refused: {self.answer.reason}"
+        if self.answer.placement and not self.answer.accepted:
+            return "stopped while it was accepted: repeat --accept"
         return "accepted: merge it" if self.answer.accepted else "waits for --accept"
 
     def precedes(self, other: OpenSubmission) -> bool:
@@ -109,9 +126,20 @@ class SubmissionRequests:
             if any(path.startswith(f"{SUBMISSIONS_FOLDER}/") for path in changes.sizes):
                 answer = record.requests.get(request.number)
                 if answer and changes.commit not in (answer.commit, answer.accepted):
-                    answer = None
+                    answer = answer if self.read_place(changes, answer) else None
                 submissions.append(OpenSubmission(request, changes, answer))
         return submissions
+
+    def read_place(self, changes: RequestChanges, answer: RecordedAnswer | None) -> bytes | None:
+        """Read the place that acceptance added to a request; null for none, or other bytes."""
+        matches = filter(None, map(SUBMITTED_PATH.fullmatch, changes.sizes))
+        path = next((match[0] for match in matches if match[4] == PLACEMENT_FILE), None)
+        if path is None or answer is None or changes.sizes[path] > MAX_TEXT_BYTES:
+            return None
+        if answer.accepted not in (None, changes.commit):  # it has changed since
+            return None
+        content = self.remote.read_file(changes.commit, path)
+        return content if hashlib.sha256(content).hexdigest() == answer.placement else None
 
     def answer_open(self) -> list[OpenSubmission]:
         """Check the submissions that are new or changed, and answer each in words."""
@@ -182,7 +210,7 @@ class SubmissionRequests:
         self, submission: OpenSubmission, folder: str, submissions: Collection[OpenSubmission]
     ) -> CheckedSubmission:
         """Check a submission as its author should have, believing nothing that it says."""
-        (tag, name), place = self._check_paths(submission.changes), Path(folder)
+        (tag, name), place = self._check_paths(submission), Path(folder)
         own_folder, author = name_folder(tag, name), submission.request.author
         others = {
             each.changes.commit: each.answer
@@ -208,8 +236,7 @@ class SubmissionRequests:
         known = find_known(release, self.remote, own, rivals)
         outputs = iterate_outputs(bundle, read)
         checked = check_outputs(name, outputs, known, place / "checked", self.watch)
-        _compare(read, checked)
-        return CheckedSubmission(read, checked, release)
+        return CheckedSubmission(read, checked, release, tuple(_compare(read, checked)))
 
     def _list_own_folders(self, author: str, name: str) -> set[str]:
         """List where an account's accepted submissions of this name are, to whichever tag."""
@@ -219,8 +246,9 @@ class SubmissionRequests:
                 folders.setdefault(answer.folder, set()).add(answer.author)
         return {folder for folder, authors in folders.items() if authors == {author}}
 
-    def _check_paths(self, changes: RequestChanges) -> tuple[str, str]:
+    def _check_paths(self, submission: OpenSubmission) -> tuple[str, str]:
         """Return tag and name of the only submission that a request adds, and nothing beside it."""
+        changes = submission.changes
         if changes.base is None:
             message = "the main branch has lost the commit that it began at: submit it again"
             raise SubmissionError(Refusal.NO_BASE, message)
@@ -246,11 +274,8 @@ class SubmissionRequests:
                 f"{MAX_SHARDS + 1}",
             )
         sizes = {path[len(start) :]: size for path, size in changes.sizes.items()}
-        is_ours = any(
-            each.accepted == changes.commit for each in self.read_record().requests.values()
-        )
-        if is_ours:
-            sizes.pop(PLACEMENT_FILE, None)
+        if self.read_place(changes, submission.answer):
+            sizes.pop(PLACEMENT_FILE)
         check_listing(name, sizes)
         check_free(self.remote, name_folder(tag, name), state.head)
         return tag, name
@@ -297,23 +322,29 @@ class CheckedSubmission:
     submission: Submission
     checked: CheckedOutputs
     release: SubmittedTo
+    unverified: tuple[str, ...]  # what it says, and what could not be computed again here
 
     def describe(self, place: str) -> str:
         checked = self.checked
-        rows = [(escape_markdown(name), f"{count:,}") for name, count in checked.counts.items()]
-        unread = ""
+        parts = [
+            f"Checked at {place}: outputs of {len(checked.images):,} of {checked.asked:,} "
+            "samples, and nothing speaks against them.",
+            list_counts(checked.counts).to_markdown(),
+        ]
+        if checked.figures:
+            parts.append(list_figures(checked.figures).to_markdown())
+        if self.unverified:
+            parts.append(f"Not computed again: {escape_markdown(', '.join(self.unverified))}.")
+        if checked.passed_over:
+            files = pluralize(checked.passed_over, "file")
+            parts.append(f"Of {files} with outputs of others only digests were compared.")
         if checked.speech.missing:
-            unread = (
-                f"Words in them were not looked at: {escape_markdown(checked.speech.missing)}. "
+            parts.append(
+                f"Words in them were not looked at ({escape_markdown(checked.speech.missing)}), "
+                "and nothing is judged before they are."
             )
-        return "\n\n".join(
-            (
-                f"Checked at {place}: outputs of {len(checked.images):,} of {checked.asked:,} "
-                "samples, and nothing speaks against them.",
-                format_table(["outputs", "number"], rows, 1),
-                f"{unread}Nothing is judged before a maintainer accepts it.",
-            )
-        )
+        parts.append("Nothing is judged before a maintainer accepts it.")
+        return "\n\n".join(parts)
 
 
 def list_systems(release: SubmittedTo) -> set[str]:
@@ -324,38 +355,62 @@ def list_systems(release: SubmittedTo) -> set[str]:
     return {*rows["system"].to_pylist()}
 
 
-def _compare(submission: Submission, checked: CheckedOutputs) -> None:
-    """Refuse claims that the outputs do not bear out."""
-    own = {(row.metric, row.split): row for row in checked.figures}
+# What the maintainer's copy no longer shows, and what others' outputs since may have changed.
+GONE = {str(Remark.NO_SUCH_SAMPLE), str(Remark.OTHER_DRAW), *(f"metadata_{k}" for k in MetadataKind)}
+CHANGING = {str(Remark.COPIED_OUTPUT)}
+COMPARED = ("value", "low", "high", "n", "coverage")
+
+
+def _compare(submission: Submission, checked: CheckedOutputs) -> Iterator[str]:
+    """Refuse claims that the outputs do not bear out, and yield those that nobody can check here.
+
+    Every count is compared, and every figure that can be measured here.
+    """
     claims: list[tuple[str, float | None, float | None]] = [
-        ("samples", submission.samples, checked.asked),
-        ("outputs", submission.counts.get("outputs"), len(checked.images)),
+        ("samples", submission.samples, checked.asked)
     ]
+    for name in sorted({*submission.counts, *checked.counts} - CHANGING):
+        claim, count = submission.counts.get(name, 0), checked.counts.get(name, 0)
+        if name == READ_BY_OCR and not claim:
+            continue  # the author could read none, and says so
+        if name in GONE or (name == READ_BY_OCR and checked.speech.missing):
+            yield f"{name} {claim:,}"
+        else:
+            claims.append((name, claim, count))
+    own = {(row.metric, row.split, row.protocol): row for row in checked.figures}
     for row in submission.figures:
-        if measured := own.get((row.metric, row.split)):  # others need what is not installed here
-            name = f"{row.metric!r} of {row.split!r}"
-            claims += [
-                (name, row.value, measured.value),
-                (f"low of {name}", row.low, measured.low),
-                (f"high of {name}", row.high, measured.high),
-            ]
-    problem = next(
-        (
-            f"says that {name} is {claim!r}, and it is {value!r}"
-            for name, claim, value in claims
-            if claim != value
-            and (None in (claim, value) or not math.isclose(claim or 0, value or 0, **TOLERANCE))
-        ),
-        None,
-    )
-    if problem:
-        raise SubmissionError(
-            Refusal.OTHER_FIGURES,
-            f"submission {submission.name!r} {problem}: submit it as `echo-hf submit` writes it",
-        )
+        name, metric = f"{row.metric!r} of {row.split!r}", registered().get(row.metric)
+        figure = own.get((row.metric, row.split, row.protocol))
+        if figure is None and metric and "ratings" not in metric.needs and _lacks_parts(metric):
+            yield f"{row.metric} of {row.split}"
+        elif figure is None or row.system != submission.name:
+            claims.append((name, row.value, None))
+        else:
+            claims += (
+                (f"{part} of {name}", getattr(row, part), getattr(figure, part))
+                for part in COMPARED
+            )
+    for name, claim, value in claims:
+        if claim != value and (
+            None in (claim, value) or not math.isclose(claim or 0, value or 0, **TOLERANCE)
+        ):
+            raise SubmissionError(
+                Refusal.OTHER_FIGURES,
+                f"submission {submission.name!r} says that {name} is {claim!r}, and it is "
+                f"{'none' if value is None else repr(value)}: submit it as `echo-hf submit` "
+                "writes it",
+            )
     if checked.metadata or {Remark.NO_SUCH_SAMPLE, Remark.OTHER_DRAW} & checked.remarks.keys():
         raise SubmissionError(
             Refusal.OTHER_CONTENT,
             f"submission {submission.name!r} has images with metadata, or of no sample: submit it "
             "as `echo-hf submit` writes it",
         )
+
+
+def _lacks_parts(metric: type[Metric]) -> bool:
+    try:
+        metric.check_installed()
+    except (MissingExtraError, WeightsError):
+        return True
+    return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 
 from echo_hf._infra.atomic import replace_folder
 from echo_hf._infra.summary import SummaryMixin
-from echo_hf._infra.text import escape_markdown, format_interval, format_rounded, format_table
+from echo_hf._infra.text import escape_markdown
 from echo_hf.config.checks import find_secrets, first_error
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import ConfigError, HubError, SubmissionError
@@ -35,18 +36,20 @@ from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.submissions.checks import (
     CheckedOutputs,
+    KnownFile,
     KnownOutputs,
     check_count,
     check_outputs,
     is_other_draw,
 )
+from echo_hf.submissions.described import Cells, list_counts, list_figures
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import ON_HUB, Benchmark, find_release_folder
-from echo_hf.systems.files import FilesSystem, parse_source
-from echo_hf.tables import OUTPUTS
+from echo_hf.systems.files import NO_FILE, FilesSystem, parse_source
+from echo_hf.tables import OUTPUTS, Outcome
 
 LEAVES = ("sample_id", "system", "image.path")
-NO_FILE = "no_file"  # the code of a sample without an output
+MAX_KNOWN_BYTES = 1 << 32  # of outputs of others that are fetched and looked at
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def open_submitted_to(reference: str, api: HfApi) -> SubmittedTo:
     else:
         commit = Remote(api, repo_id).find_commit(tag)
         place = {"repo_id": repo_id, "tag": tag, "commit": commit}
-    benchmark = Benchmark(reference)
+    benchmark = Benchmark(reference, api=api)
     return SubmittedTo(benchmark, benchmark.read_manifest().compute_digest(), **place)
 
 
@@ -88,7 +91,7 @@ def find_known(
     `own` are folders of the same model's submissions to other tags, which are left out; `others`
     are those of further submissions, by the commits that have them.
     """
-    origins = dict[str, str]()
+    origins, files = dict[str, str](), dict[str, tuple[int, KnownFile]]()  # by content
     if remote is None:
         folder = read_release(Path(release.benchmark.reference))
         if OUTPUTS.name in folder.manifest.configs:
@@ -96,21 +99,29 @@ def find_known(
                 origins[output["image"] or ""] = repr(output["system"])
         return KnownOutputs(origins, release.benchmark)
     state = remote.require_state()
-    for tag, commit in state.tags.items():
-        for path in sorted(remote.list_files(commit)):
-            if path.startswith(f"{OUTPUTS.name}/") and path.endswith(".parquet"):
-                for row in remote.read_leaves(commit, path, LEAVES):
-                    digest = str((row["image"] or {}).get("path")).partition(".")[0]
-                    origins[digest] = f"{row['system']!r} of {tag}"
     for commit, only in {state.head: "", **(others or {})}.items():
-        for path in sorted(remote.list_files(commit)):
+        for path, file in sorted(remote.list_files(commit).items()):
             match = SUBMITTED_PATH.fullmatch(path)
             if not match or not SHARD_NAME.fullmatch(match[4]) or match[1] in own:
                 continue
             if only in ("", match[1]):
+                files[file.blob_id] = file.size, KnownFile(commit, path)
                 for row in remote.read_leaves(commit, path, ("sha256",)):
                     origins[row["sha256"]] = f"submission {match[3]!r} to {match[2]!r}"
-    return KnownOutputs(origins, release.benchmark)
+    local = set[str]()  # what the release itself has is here
+    for tag, commit in state.tags.items():
+        for path, file in sorted(remote.list_files(commit).items()):
+            if path.startswith(f"{OUTPUTS.name}/") and path.endswith(".parquet"):
+                files[file.blob_id] = file.size, KnownFile(commit, path)
+                local |= {file.blob_id} if tag == release.tag else set()
+                for row in remote.read_leaves(commit, path, LEAVES):
+                    digest = str((row["image"] or {}).get("path")).partition(".")[0]
+                    origins[digest] = f"{row['system']!r} of {tag}"
+    others_files = [entry for content, entry in files.items() if content not in local]
+    totals = accumulate(size for size, _ in others_files)
+    count = sum(total <= MAX_KNOWN_BYTES for total in totals)
+    near = tuple(file for _, file in others_files[:count])
+    return KnownOutputs(origins, release.benchmark, remote, near, len(others_files) - count)
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,7 +248,8 @@ def _read_outputs(
         yield name, ""
     for task in tasks:
         output = files.draw(Task(task.sample_id, "", task.split, ""))
-        if output.image is not None or output.code != NO_FILE:
+        is_broken = output.outcome is Outcome.FAILED and output.code != NO_FILE
+        if output.image is not None or is_broken:
             yield task.sample_id, output.image or output.text or str(output.outcome)
 
 
@@ -269,23 +281,16 @@ def describe_submission(submission: Submission) -> str:
         "release": f"{submission.repo_id}@{submission.tag}",
         "samples asked for": f"{submission.samples:,}, no sealed ones",
         "digest": submission.digest,
-        **{name: f"{count:,}" for name, count in submission.counts.items()},
     }
-    rows = [(escape_markdown(name), escape_markdown(value)) for name, value in facts.items()]
-    figures = [
+    tables = (
+        Cells(("about", "this submission"), 2, [*facts.items()]),
+        list_counts(submission.counts),
+        list_figures(submission.figures),
+    )
+    return "\n\n".join(
         (
-            escape_markdown(row.split),
-            escape_markdown(row.metric),
-            format_rounded(row.value),
-            format_interval(None if row.low is None or row.high is None else (row.low, row.high)),
+            f"Outputs of {escape_markdown(submission.name)}, checked and measured without a judge.",
+            *(table.to_markdown() for table in tables if table.rows),
+            "Nothing is judged before a maintainer accepts it.",
         )
-        for row in submission.figures
-    ]
-    parts = [
-        f"Outputs of {escape_markdown(submission.name)}, checked and measured without a judge.",
-        format_table(["about", "this submission"], rows),
-    ]
-    if figures:
-        parts.append(format_table(["split", "metric", "value", "95 %"], figures, 2))
-    parts.append("Nothing is judged before a maintainer accepts it.")
-    return "\n\n".join(parts)
+    )
