@@ -47,9 +47,7 @@ def select_anchors(
     return anchors
 
 
-def read_anchors(
-    reference: str, protocol: ProtocolName, rated: Benchmark
-) -> Mapping[str, Anchors]:
+def read_anchors(reference: str, protocol: ProtocolName, rated: Benchmark) -> Mapping[str, Anchors]:
     """Read strengths of a `results.json`, or of a release by split, as `rated` is read.
 
     Chained anchors stay as given.

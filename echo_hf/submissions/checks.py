@@ -36,6 +36,7 @@ from echo_hf.images.store import MAX_IMAGE_BYTES, ImageStore
 from echo_hf.judging.judge import read_outputs_to_rate
 from echo_hf.judging.score import score
 from echo_hf.judging.speaks_to_judge import SpeechReading, read_outputs, read_speech
+from echo_hf.metrics.base import find_metric
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
@@ -120,11 +121,11 @@ class KnownOutputs:
             for row in iterate_rows(self.benchmark.load(OUTPUTS.name), 1, columns):
                 if row["image"] is not None:
                     yield row["sample_id"], row["system"], read_embedded(row["image"], "outputs")
-        for file in self.files if self.remote else ():
-            for row in self.remote.read_leaves(*file, IMAGE_LEAVES):
-                if (cell := row["image"] or {}).get("bytes"):
+        for file in self.files:
+            for known in self.remote.read_leaves(*file, IMAGE_LEAVES) if self.remote else ():
+                if (cell := known["image"] or {}).get("bytes"):
                     origin = self.origins.get(str(cell["path"]).partition(".")[0], file.path)
-                    yield row["sample_id"], origin, cell["bytes"]
+                    yield known["sample_id"], origin, cell["bytes"]
 
 
 def digest_pixels(image: Image) -> str:
@@ -149,6 +150,7 @@ class CheckedOutputs(SummaryMixin):
     metadata: Mapping[MetadataKind, int]  # files by what was removed of them
     speech: SpeechReading
     figures: tuple[ResultRow, ...]  # of metrics that need no judge
+    unmeasured: frozenset[tuple[str, str, str]] = frozenset()  # keys of those this machine cannot
     passed_over: int = 0  # files of known outputs that were compared by digests alone
 
     @property
@@ -232,11 +234,11 @@ def check_outputs(
             f"submission {name!r}: words in {pluralize(len(words), 'output')} speak to the judge "
             f"({_name_some(words)}): draw them anew",
         )
+    rows = [row for row in score(run).results if row.system == name]
     figures = tuple(
-        row.model_copy(update={"definition": None})
-        for row in score(run).results
-        if row.value is not None and row.system == name
+        row.model_copy(update={"definition": None}) for row in rows if row.value is not None
     )
+    unmeasured = (row.key for row in rows if row.value is None and _needs_more(row))
     return CheckedOutputs(
         images,
         sizes,
@@ -246,8 +248,16 @@ def check_outputs(
         dict(sorted(metadata.items())),
         speech,
         figures,
+        frozenset(unmeasured),
         known.passed_over,
     )
+
+
+def _needs_more(row: ResultRow) -> bool:
+    """Return whether a figure needs what is not installed here, and no judge."""
+    metric = find_metric(row.metric)
+    is_missing = isinstance(row.definition, Mapping) and "missing" in row.definition
+    return is_missing and metric is not None and "ratings" not in metric.needs
 
 
 def is_other_draw(name: str, samples: Collection[str]) -> bool:

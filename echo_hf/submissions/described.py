@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from echo_hf._infra.text import escape_markdown, format_interval, format_rounded, format_table
 from echo_hf.hub.run_tables import ResultRow
 from echo_hf.hub.submissions import Placement
-from echo_hf.submissions.checks import Remark
+from echo_hf.images.metadata import MetadataKind
+from echo_hf.submissions.checks import READ_BY_OCR, Remark
 from echo_hf.systems.benchmark import NoTask
 
-MEANINGS = {str(reason): reason.meaning for reason in (*Remark, *NoTask)}
+MEANINGS = {
+    "outputs": "of samples that one was asked for",
+    READ_BY_OCR: "words in them were looked for",
+    **{f"metadata_{kind}": "removed from so many files" for kind in MetadataKind},
+    **{str(reason): reason.meaning for reason in (*Remark, *NoTask)},
+}
 
 
 class Cells(NamedTuple):
@@ -19,7 +25,7 @@ class Cells(NamedTuple):
 
     heads: tuple[str, ...]
     words: int
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
 
     def to_markdown(self) -> str:
         rows = (map(escape_markdown, row) for row in self.rows)

@@ -18,14 +18,7 @@ from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import escape_markdown, pluralize
 from echo_hf.config.checks import Section
 from echo_hf.config.sections import SubmissionsOptions
-from echo_hf.errors import (
-    EchoError,
-    HubError,
-    MissingExtraError,
-    RunError,
-    SubmissionError,
-    WeightsError,
-)
+from echo_hf.errors import EchoError, HubError, RunError, SubmissionError
 from echo_hf.hub.commitments import Sha256
 from echo_hf.hub.remote import PullRequest, Remote, RequestChanges
 from echo_hf.hub.submissions import (
@@ -43,7 +36,6 @@ from echo_hf.hub.submissions import (
     read_submission,
 )
 from echo_hf.images.metadata import MetadataKind
-from echo_hf.metrics.base import Metric, registered
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.submissions.checks import READ_BY_OCR, CheckedOutputs, Remark, check_outputs
@@ -356,9 +348,12 @@ def list_systems(release: SubmittedTo) -> set[str]:
 
 
 # What the maintainer's copy no longer shows, and what others' outputs since may have changed.
-GONE = {str(Remark.NO_SUCH_SAMPLE), str(Remark.OTHER_DRAW), *(f"metadata_{k}" for k in MetadataKind)}
+GONE = {
+    str(Remark.NO_SUCH_SAMPLE),
+    str(Remark.OTHER_DRAW),
+    *(f"metadata_{k}" for k in MetadataKind),
+}
 CHANGING = {str(Remark.COPIED_OUTPUT)}
-COMPARED = ("value", "low", "high", "n", "coverage")
 
 
 def _compare(submission: Submission, checked: CheckedOutputs) -> Iterator[str]:
@@ -370,26 +365,24 @@ def _compare(submission: Submission, checked: CheckedOutputs) -> Iterator[str]:
         ("samples", submission.samples, checked.asked)
     ]
     for name in sorted({*submission.counts, *checked.counts} - CHANGING):
-        claim, count = submission.counts.get(name, 0), checked.counts.get(name, 0)
-        if name == READ_BY_OCR and not claim:
+        stated = submission.counts.get(name, 0)
+        if name == READ_BY_OCR and not stated:
             continue  # the author could read none, and says so
         if name in GONE or (name == READ_BY_OCR and checked.speech.missing):
-            yield f"{name} {claim:,}"
+            yield f"{name} {stated:,}"
         else:
-            claims.append((name, claim, count))
-    own = {(row.metric, row.split, row.protocol): row for row in checked.figures}
+            claims.append((name, stated, checked.counts.get(name, 0)))
+    own = {row.key: row for row in checked.figures}
     for row in submission.figures:
-        name, metric = f"{row.metric!r} of {row.split!r}", registered().get(row.metric)
-        figure = own.get((row.metric, row.split, row.protocol))
-        if figure is None and metric and "ratings" not in metric.needs and _lacks_parts(metric):
+        name, figure = f"{row.metric!r} of {row.split!r}", own.get(row.key)
+        if row.key in checked.unmeasured:
             yield f"{row.metric} of {row.split}"
         elif figure is None or row.system != submission.name:
-            claims.append((name, row.value, None))
+            claims.append((name, row.value or 0.0, None))
         else:
-            claims += (
-                (f"{part} of {name}", getattr(row, part), getattr(figure, part))
-                for part in COMPARED
-            )
+            claims.append((name, row.value, figure.value))
+            for part in ("low", "high", "n", "coverage"):
+                claims.append((f"{part} of {name}", getattr(row, part), getattr(figure, part)))
     for name, claim, value in claims:
         if claim != value and (
             None in (claim, value) or not math.isclose(claim or 0, value or 0, **TOLERANCE)
@@ -406,11 +399,3 @@ def _compare(submission: Submission, checked: CheckedOutputs) -> Iterator[str]:
             f"submission {submission.name!r} has images with metadata, or of no sample: submit it "
             "as `echo-hf submit` writes it",
         )
-
-
-def _lacks_parts(metric: type[Metric]) -> bool:
-    try:
-        metric.check_installed()
-    except (MissingExtraError, WeightsError):
-        return True
-    return False

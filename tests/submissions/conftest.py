@@ -26,8 +26,10 @@ from echo_hf.hub.release import write_release
 from echo_hf.hub.remote import Remote
 from echo_hf.hub.run_tables import select_released_tables
 from echo_hf.images.store import ImageStore
+from echo_hf.judging import speaks_to_judge
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
+from echo_hf.metrics.ocr_accuracy import TextLines
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.submissions.requests import SubmissionRequests
 from echo_hf.submissions.submit import submit
@@ -118,10 +120,7 @@ def release(_release: Path) -> Path:
 
 @contextmanager
 def published(release: Path, hub: LocalHub) -> Iterator[LocalHub]:
-    resolve = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(huggingface_hub.constants, "ENDPOINT", hub.url)
-        patch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", resolve)
         patch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
         patch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)  # it is on loopback
         publish(release, REPO, TAG, api=hub.api(), allow_unscreened=True)
@@ -182,6 +181,21 @@ def propose(hub: LocalHub, files: Mapping[str, bytes], author: str = "tofu") -> 
     tree = {**repository.commits[repository.head].files, **stored}
     oid = repository.add("Submit", repository.head, tree)
     return repository.propose(f"Submit fern to {TAG}", "by a stranger", oid, author)
+
+
+class ScriptedReader:
+    """In place of the three networks that read words: the reader of the extra `ocr`."""
+
+    definition: Mapping[str, Any] = {"networks": {}}
+
+    def read(self, _: object) -> TextLines:
+        return TextLines(())
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that has the extra `ocr`, and outputs without words."""
+    monkeypatch.setattr(speaks_to_judge, "TextReader", ScriptedReader)
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ from tests.submissions.conftest import (
     sign,
 )
 
+pytestmark = pytest.mark.usefixtures("reader")
 SCHEDULE = {"repo_id": REPO, "budget_usd": 10, "allow_rules": True, "allow_unscreened": True}
 
 
@@ -107,7 +108,7 @@ def test_a_submission_from_the_command_line_to_a_placed_board(
         assert placed.low < placed.strength < placed.high
 
 
-def test_from_a_fresh_environment_into_the_request_and_then_on_the_leaderboard(
+def test_from_a_process_of_its_own_into_the_request_and_then_on_the_leaderboard(
     board: LocalHub, config: Path, command: Command, tmp_path: Path
 ) -> None:
     given = ["--images", f"fern={folder_of(tmp_path / 'images')}", "--model", "<b>fern</b>"]

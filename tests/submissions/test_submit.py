@@ -100,8 +100,8 @@ def of_ash(count: int) -> Callable[[str, str], bytes]:
     return lambda system, name: noise("ash" if NAMES.index(name) < count else system, name)
 
 
-def dry(folder: Path, release: str = f"{REPO}@{TAG}") -> SubmitResult:
-    return submit(release, f"fern={folder}", dry_run=True)
+def dry(board: LocalHub, folder: Path) -> SubmitResult:
+    return submit(f"{REPO}@{TAG}", f"fern={folder}", dry_run=True, api=board.api())
 
 
 def test_what_stays_is_counted(board: LocalHub, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_what_stays_is_counted(board: LocalHub, tmp_path: Path) -> None:
         (folder / f"{name}.png").write_bytes(with_notes("fern", name))
     (folder / "holiday.png").write_bytes(noise("fern", "holiday"))
     (folder / "word00.1.png").write_bytes(noise("fern", "again"))
-    done = dry(folder)
+    done = dry(board, folder)
     assert done.submission.counts == {
         "outputs": len(NAMES) - 2,
         "copied_output": 2,
@@ -175,7 +175,9 @@ def test_what_is_no_submission_is_refused_in_a_line(
 
 def test_outputs_of_another_system_are_refused(board: LocalHub, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "fern", draw=of_ash(3))
-    assert "3 of 24 outputs are those of other systems" in said_by(SubmissionError, dry, folder)
+    assert "3 of 24 outputs are those of other systems" in said_by(
+        SubmissionError, dry, board, folder
+    )
 
 
 def test_outputs_that_only_look_like_another_systems_are_refused(
@@ -188,7 +190,7 @@ def test_outputs_that_only_look_like_another_systems_are_refused(
         image.resize((96, 96), Image.Resampling.BICUBIC).save(
             folder / f"{name}.png", "JPEG", quality=90
         )
-    said = said_by(SubmissionError, dry, folder)
+    said = said_by(SubmissionError, dry, board, folder)
     assert "3 of 24 outputs are those of other systems" in said
     assert "edit0: ash" in said
 
@@ -199,7 +201,7 @@ def test_images_of_another_tag_are_refused(
     """Whatever sample they were made for."""
     shifted = dict(zip(NAMES, (*NAMES[1:], NAMES[0]), strict=True))
     folder = folder_of(tmp_path / "fern", draw=lambda _, name: noise("dogwood", shifted[name]))
-    said = said_by(SubmissionError, dry, folder)
+    said = said_by(SubmissionError, dry, board, folder)
     assert "24 of 24 outputs are those of other systems or releases" in said
     assert "'dogwood' of v0" in said
 
@@ -241,7 +243,7 @@ def test_a_folder_takes_no_submission(release: Path, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "fern")
     said = said_by(ConfigError, submit, str(release), f"fern={folder}")
     assert "add --to FOLDER or --dry-run" in said
-    assert dry(folder, str(release)).submission.repo_id is None
+    assert submit(str(release), f"fern={folder}", dry_run=True).submission.repo_id is None
     done = submit(str(release), f"fern={folder}", to=tmp_path / "to")
     assert done.path == tmp_path / "to" / "fern"
     assert {path.name for path in done.path.iterdir()} == {
