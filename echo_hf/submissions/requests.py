@@ -381,8 +381,10 @@ def _compare(submission: Submission, checked: CheckedOutputs) -> Iterator[str]:
             claims.append((name, row.value or 0.0, None))
         else:
             claims.append((name, row.value, figure.value))
-            for part in ("low", "high", "n", "coverage"):
-                claims.append((f"{part} of {name}", getattr(row, part), getattr(figure, part)))
+            claims += (
+                (f"{part} of {name}", getattr(row, part), getattr(figure, part))
+                for part in ("low", "high", "n", "coverage")
+            )
     for name, claim, value in claims:
         if claim != value and (
             None in (claim, value) or not math.isclose(claim or 0, value or 0, **TOLERANCE)

@@ -20,6 +20,7 @@ from PIL import Image
 
 from echo_hf.config.sections import SubmissionsOptions
 from echo_hf.engines.base import Request
+from echo_hf.errors import MissingExtraError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import write_release
@@ -155,6 +156,8 @@ def sign(folder: Path, **changes: Any) -> None:
     path = folder / "submission.json"
     told = {**json.loads(path.read_bytes()), **changes}
     told.pop("digest")
+    if "name" in changes:
+        told["figures"] = [{**row, "system": changes["name"]} for row in told["figures"]]
     shards = sorted(folder.glob("*.parquet"))
     told["files"] = [
         {
@@ -190,6 +193,11 @@ class ScriptedReader:
 
     def read(self, _: object) -> TextLines:
         return TextLines(())
+
+
+def lack_reader() -> None:
+    """A machine without the extra `ocr`."""
+    raise MissingExtraError("reading", "ocr")
 
 
 @pytest.fixture

@@ -18,11 +18,22 @@ from echo_hf.config.sections import SubmissionsOptions
 from echo_hf.hub.publish import publish
 from echo_hf.hub.submissions import OUTPUTS_SCHEMA, Refusal
 from echo_hf.images.tricks import TRICKS, Scene
+from echo_hf.judging import speaks_to_judge
+from echo_hf.metrics import registered
 from echo_hf.submissions.requests import SubmissionRequests
 from tests.images.test_tricks import STREET
 from tests.judging.judges_for_tests import ScriptedJudge
 from tests.local_hub import LocalHub
-from tests.submissions.conftest import NAMES, REPO, files_in, noise, propose, sign, write_release_of
+from tests.submissions.conftest import (
+    NAMES,
+    REPO,
+    files_in,
+    lack_reader,
+    noise,
+    propose,
+    sign,
+    write_release_of,
+)
 from tests.submissions.test_submit import bomb, of_ash, with_notes
 
 Draw = Callable[[str, str], bytes]
@@ -108,6 +119,17 @@ def claim(folder: Path) -> None:
     sign(folder, figures=told["figures"])
 
 
+def claim_more(metric: str, split: str = "text_to_image") -> Callable[[Path], None]:
+    """A figure that these outputs alone do not have."""
+
+    def write(folder: Path) -> None:
+        figures = json.loads((folder / "submission.json").read_bytes())["figures"]
+        row = {**figures[0], "metric": metric, "split": split, "value": 0.999}
+        sign(folder, figures=[*figures, row])
+
+    return write
+
+
 HOSTILE: dict[str, tuple[Callable[[Path], None], Refusal, str]] = {
     "a path in the table": (
         with_cell("edit0", {"bytes": None, "path": "/etc/passwd"}),
@@ -147,6 +169,31 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], Refusal, str]] = {
     "another dataset": (say(repo_id="tofu/echo"), Refusal.UNKNOWN_RELEASE, "'tofu/echo'"),
     "another manifest": (say(manifest="0" * 64), Refusal.UNKNOWN_RELEASE, "another manifest"),
     "a claim": (claim, Refusal.OTHER_FIGURES, "says that 'color_shift' of 'image_to_image' is"),
+    "a win rate": (
+        claim_more("win_rate"),
+        Refusal.OTHER_FIGURES,
+        "'win_rate' of 'text_to_image' is 0.999, and it is none",
+    ),
+    "a rubric's figure": (
+        claim_more("text_rendering"),
+        Refusal.OTHER_FIGURES,
+        "'text_rendering' of 'text_to_image' is 0.999, and it is none",
+    ),
+    "a split without inputs": (
+        claim_more("color_shift"),
+        Refusal.OTHER_FIGURES,
+        "'color_shift' of 'text_to_image' is 0.999, and it is none",
+    ),
+    "a count of nothing": (
+        say(counts={"outputs": 24, "stars": 5}),
+        Refusal.OTHER_FIGURES,
+        "stars is 5, and it is 0",
+    ),
+    "fewer repeats": (
+        drawn_by(lambda system, name: noise(system, "fox" if name in NAMES[:2] else name)),
+        Refusal.OTHER_FIGURES,
+        "repeated_image is 0, and it is 2",
+    ),
     "more samples": (say(samples=99), Refusal.OTHER_FIGURES, "samples is 99, and it is 24"),
     "a number of 4,000 digits": (
         say(samples=10**4000),
@@ -256,6 +303,31 @@ def test_a_good_submission_waits_and_costs_nothing(
     assert "outputs of 24 of 24 samples, and nothing speaks against them" in comment
     assert [one.state for one in requests.list_open()] == ["waits for --accept"]
     assert eyes.asked == []
+
+
+def test_what_is_not_computed_again_is_named(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words that nobody reads here, what was removed, and a metric whose packages are not here."""
+    monkeypatch.setattr(speaks_to_judge, "TextReader", lack_reader)
+    monkeypatch.setattr(registered()["face_identity"], "packages", ("not_to_be_had",))
+    claim_more("face_identity", "image_to_image")(bundle)
+    sign(bundle, counts={"outputs": 24, "read_by_ocr": 24, "metadata_gps": 3})
+    propose(board, files_in(bundle))
+    assert [one.state for one in requests.answer_open()] == ["waits for --accept"]
+    (comment,) = (text.replace("\\", "") for text in comments(board))
+    named = "metadata_gps 3, read_by_ocr 24, face_identity of image_to_image"
+    assert f"Not computed again: {named}." in comment
+    assert "Words in them were not looked at (the extra `ocr` is not here), and" in comment
+
+
+def test_words_that_were_read_have_to_be_there(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests, reader: None
+) -> None:
+    sign(bundle, counts={"outputs": 24, "read_by_ocr": 25})
+    propose(board, files_in(bundle))
+    assert [one.state for one in requests.answer_open()] == ["refused: other_figures"]
+    assert "read_by_ocr is 25, and it is 24" in comments(board)[0].replace("\\", "")
 
 
 def test_what_changes_is_looked_at_again(

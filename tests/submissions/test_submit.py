@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +21,7 @@ from echo_hf.hub.load import open_release
 from echo_hf.hub.publish import publish
 from echo_hf.hub.submissions import Refusal
 from echo_hf.metrics import color_shift
+from echo_hf.submissions import submit as submitting
 from echo_hf.submissions.submit import SubmitResult, submit
 from tests.errors_for_tests import said_by
 from tests.hub.conftest import Command
@@ -204,6 +206,68 @@ def test_images_of_another_tag_are_refused(
     said = said_by(SubmissionError, dry, board, folder)
     assert "24 of 24 outputs are those of other systems or releases" in said
     assert "'dogwood' of v0" in said
+
+
+def saved_as(data: bytes, form: str, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    Image.open(io.BytesIO(data)).save(sink, form, **options)
+    return sink.getvalue()
+
+
+def test_images_of_another_tag_are_known_however_they_are_saved(
+    board: LocalHub, tmp_path: Path, publish_old: None
+) -> None:
+    """Without a loss for whatever sample; with some loss for the same one."""
+    shifted = dict(zip(NAMES, (*NAMES[1:], NAMES[0]), strict=True))
+
+    def lossless(_: str, name: str) -> bytes:
+        return saved_as(noise("dogwood", shifted[name]), "WEBP", lossless=True)
+
+    def lossy(_: str, name: str) -> bytes:
+        return saved_as(noise("elm", name), "JPEG", quality=95, subsampling=0)
+
+    for draw, system in ((lossless, "dogwood"), (lossy, "elm")):
+        folder = folder_of(tmp_path / system, draw=draw)
+        said = said_by(SubmissionError, dry, board, folder)
+        assert "24 of 24 outputs are those of other systems or releases" in said
+        assert f"'{system}' of v0" in said
+
+
+def test_images_of_a_merged_submission_are_known_however_they_are_saved(
+    board: LocalHub, bundle: Path, tmp_path: Path
+) -> None:
+    board.repositories[REPO].merge(propose(board, files_in(bundle)))
+    again = folder_of(
+        tmp_path / "again",
+        draw=lambda _, name: saved_as(noise("fern", name), "WEBP", lossless=True),
+    )
+    said = said_by(SubmissionError, submit, f"{REPO}@{TAG}", f"moss={again}", api=board.api())
+    assert "24 of 24 outputs are those of other systems" in said
+    assert "submission 'fern' to 'v1'" in said
+
+
+def test_beyond_a_limit_images_of_others_are_known_by_their_bytes_alone(
+    board: LocalHub, tmp_path: Path, publish_old: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submitting, "MAX_KNOWN_BYTES", 0)
+    folder = folder_of(
+        tmp_path / "fern",
+        draw=lambda _, name: saved_as(noise("dogwood", name), "WEBP", lossless=True),
+    )
+    assert dry(board, folder).checked.passed_over == 1
+    said = said_by(SubmissionError, dry, board, folder_of(tmp_path / "moss", "dogwood"))
+    assert "'dogwood' of v0" in said
+
+
+def test_a_refused_output_is_none(board: LocalHub, tmp_path: Path) -> None:
+    """Its maker says so in a manifest: it counts as one that is left out."""
+    folder = folder_of(tmp_path / "fern", samples=NAMES[2:])
+    lines = [
+        {"sample_id": NAMES[0], "outcome": "refused", "text": "I would rather not."},
+        {"sample_id": NAMES[1], "outcome": "no_image"},
+    ]
+    (folder / "manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert dry(board, folder).submission.counts == {"outputs": len(NAMES) - 2, "not_submitted": 2}
 
 
 @pytest.fixture
