@@ -24,8 +24,10 @@ from echo_hf.hub.leaderboard import read_scored, render_leaderboard
 from echo_hf.hub.load import load_manifest
 from echo_hf.hub.remote import Remote
 from echo_hf.judging import speaks_to_judge
-from echo_hf.schedule.turn import accept, list_submissions, open_submissions, turn
 from echo_hf.submissions import accept as accepting
+from echo_hf.hub.publish import publish
+from echo_hf.schedule.lease import RunLease
+from echo_hf.schedule.turn import COUNT_FILE, accept, list_submissions, open_submissions, turn
 from echo_hf.submissions.submit import submit
 from tests.errors_for_tests import said_by
 from tests.hub.conftest import Command
@@ -363,6 +365,91 @@ def test_a_turn_looks_at_submissions_after_it_has_proposed_its_own_release(
     assert [len(pull.said) for pull in repository.pulls.values()] == [2, 2, 1]
     assert repository.open_pulls[3] == "Publish mine"
     assert eyes.asked == []
+
+
+RELEASE_TITLE = "Publish mine.7"  # as the loop of the config `mine` names its own
+
+
+def test_a_title_makes_no_request_one_of_the_loop(
+    board: LocalHub, bundle: Path, config: Path
+) -> None:
+    """Whoever opened a request may call it a release: neither hidden, closed nor tagged."""
+    repository, number = board.repositories[REPO], propose(board, files_in(bundle))
+    repository.pulls[number].title = RELEASE_TITLE
+    assert [one.state for one in list_submissions(config, api=board.api())] == ["not looked at yet"]
+    assert turn(config, api=board.api()).steps["submissions"] == "1 waits for --accept"
+    assert repository.pulls[number].status == "open"
+    repository.merge(number)
+    assert turn(config, api=board.api()).tagged == ()
+    assert [*repository.tags] == [TAG]
+
+
+def test_a_merge_that_adds_a_submission_is_no_release(
+    board: LocalHub, bundle: Path, config: Path
+) -> None:
+    """Even where the account of the loop has submitted it."""
+    repository, number = board.repositories[REPO], propose(board, files_in(bundle), "mira")
+    repository.pulls[number].title = RELEASE_TITLE
+    repository.merge(number)
+    done = turn(config, api=board.api())
+    assert "discussions/1 adds a submission, and is no release" in done.steps["settle"]
+    assert [*repository.tags] == [TAG]
+
+
+def test_a_name_is_held_by_the_request_that_was_accepted(
+    board: LocalHub, bundle: Path, config: Path, eyes: ScriptedJudge, tmp_path: Path
+) -> None:
+    """Or else by the earlier one: nobody pays for two, of which one can be merged."""
+    propose(board, files_in(bundle))
+    folder = folder_of(tmp_path / "moss", "moss")
+    submit(f"{REPO}@{TAG}", f"fern={folder}", api=board.api(STRANGER))
+    assert accept(config, 2, api=board.api()).placement is not None
+    asked = len(eyes.asked)
+    said = said_by(SubmissionError, accept, config, 1, api=board.api())
+    assert "an earlier request has 'submissions/v1/fern'" in said
+    assert len(eyes.asked) == asked
+    with open_submissions(config, api=board.api()) as (_, requests):
+        states = [one.state for one in requests.answer_open()]
+    assert states == ["refused: name_taken", "accepted: merge it"]
+
+
+def test_a_model_enters_a_further_release_under_its_name(
+    board: LocalHub, bundle: Path, config: Path, release: Path, tmp_path: Path
+) -> None:
+    """With the same outputs, which are copies where another account submits them."""
+    repository = board.repositories[REPO]
+    propose(board, files_in(bundle))
+    accept(config, 1, api=board.api())
+    repository.merge(1)
+    publish(release, REPO, "v2", api=board.api(), allow_unscreened=True)
+    folder = folder_of(tmp_path / "fern")
+    submit(f"{REPO}@v2", f"fern={folder}", api=board.api(STRANGER))
+    proposed = board.files(REPO, "refs/pr/2")
+    again = {path: data for path, data in proposed.items() if path not in board.files(REPO)}
+    assert {path.rpartition("/")[0] for path in again} == {"submissions/v2/fern"}
+    with open_submissions(config, api=board.api()) as (_, requests):
+        assert [one.state for one in requests.answer_open()] == ["waits for --accept"]
+        repository.pulls[2].status = "closed"
+        propose(board, again, "sora")
+        assert [one.state for one in requests.answer_open()] == ["refused: flawed"]
+    assert "submission 'fern' to 'v1'" in repository.pulls[3].said[-1]
+
+
+def test_submissions_are_listed_while_a_turn_works_elsewhere(
+    board: LocalHub, bundle: Path, config: Path, tmp_path: Path
+) -> None:
+    """Of what is kept between turns they are only read."""
+    state, api = tmp_path / "state", board.api()
+    state.mkdir()
+    propose(board, files_in(bundle))
+    with open_submissions(config, runs=tmp_path / "one", state=state, api=api) as (_, requests):
+        requests.answer_open()
+    kept = (state / "mine" / COUNT_FILE).read_bytes()
+    with RunLease(state / ".mine.lease").hold():
+        listed = list_submissions(config, runs=tmp_path / "two", state=state, api=api)
+    assert [one.state for one in listed] == ["waits for --accept"]
+    assert (state / "mine" / COUNT_FILE).read_bytes() == kept
+    assert not (tmp_path / "two").exists()
 
 
 def other_judge(config: Path) -> None:

@@ -29,6 +29,7 @@ from tests.submissions.conftest import (
     REPO,
     files_in,
     lack_reader,
+    TAG,
     noise,
     propose,
     sign,
@@ -351,6 +352,41 @@ def test_a_request_is_compared_with_where_it_left_the_main_branch(
     assert [one.state for one in requests.answer_open()] == ["waits for --accept"]
 
 
+def test_a_request_whose_start_is_gone_is_answered_and_others_are_left_alone(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests
+) -> None:
+    """As after the history of the main branch was squashed, which is listed once for them all."""
+    repository = board.repositories[REPO]
+    propose(board, files_in(bundle))
+    propose(board, {"README.md": b"# A typo"})
+    kept = repository.commits[repository.head].files
+    repository.branches["main"] = repository.add("squashed", None, kept)
+    board.asked.clear()
+    assert [one.state for one in requests.answer_open()] == ["refused: no_base"]
+    assert "has lost the commit that it began at" in comments(board)[0]
+    assert comments(board, 2) == []
+    listed = f"/api/datasets/{REPO}/commits/"
+    histories = [path.removeprefix(listed) for _, path in board.asked if path.startswith(listed)]
+    assert histories.count("main") == 1
+
+
+def test_a_fault_of_the_maintainers_is_no_answer(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests
+) -> None:
+    """Such as a release whose files were damaged: it is looked at again in the next turn."""
+    repository = board.repositories[REPO]
+    files = repository.commits[repository.tags[TAG]].files
+    path = next(path for path in files if path.startswith("text_to_image/"))
+    whole = files[path]
+    files[path] = replace(whole, data=whole.data[:-1] + b"?")  # type: ignore[index]
+    propose(board, files_in(bundle))
+    assert [one.state for one in requests.answer_open()] == ["not looked at yet"]
+    assert (comments(board), requests.read_record().requests) == ([], {})
+    (failed,) = requests.failed
+    assert failed.startswith(f"{board.url}/datasets/{REPO}/discussions/1: ")
+    assert path in failed
+
+
 def test_requests_without_a_submission_are_left_alone(
     board: LocalHub, requests: SubmissionRequests
 ) -> None:
@@ -398,8 +434,9 @@ def test_an_account_has_a_quota(
     states = [one.state for one in requests.answer_open()]
     assert states == ["waits for --accept", "refused: over_quota", "refused: flawed"]
     assert "has 1 submission open: expected at most 1" in comments(board, 2)[0].replace("\\", "")
+    repository.pulls[2].said.append("why?")
     requests.answer_open()
-    assert len(comments(board, 2)) == 1
+    assert comments(board, 2)[1:] == ["why?"]
     repository.pulls[1].status = "closed"
     assert next(one.state for one in requests.answer_open()) == "waits for --accept"
     repository.pulls[2].status = "closed"
