@@ -86,8 +86,8 @@ def accept_submission(
             "a submission is placed by ratings of the board's judges: expected judges in the "
             "config, and board: ratings"
         )
-    with requests.open_quarantine() as folder:
-        checked = requests.check(chosen, folder, submissions)
+    with requests.open_quarantine() as quarantine:
+        checked = requests.check(chosen, quarantine, submissions)
         if missing := checked.checked.speech.missing:
             raise ConfigError(
                 f"words in the outputs cannot be looked at ({missing}), and no judge is asked "
@@ -97,27 +97,26 @@ def accept_submission(
         place = f"{ACCEPTED_FOLDER}/{number}-{submission.digest[:16]}"
         store = ImageStore(requests.folder.cache / place)
         for digest in checked.checked.images.values():
-            store.take(ImageStore(Path(folder) / "checked" / "submitted"), digest)
-    content = requests.read_place(chosen.changes, answer)
-    if (
-        content
-        and (placed := Placement.model_validate_json(content)).submission == submission.digest
-    ):
-        _finish(requests, chosen, placed, chosen.changes.commit)  # it was stopped after that
-        return AcceptedSubmission(number, placed, chosen.request.url, 0.0)
+            store.take(ImageStore(Path(quarantine) / "checked" / "submitted"), digest)
     # Beside the cache, so that what was paid is kept wherever the run is.
-    run = _open_run(config, checked, store, RunFolder(requests.folder.root / place))
-    run.folder.cache = store.root / "cache"
-    anchors = _read_board(run)
-    generate_outputs(run, watch=watch)
-    judged = judge(run, rubrics=[OVERALL], budget_usd=budget_usd, watch=watch)
-    cost = judged.cost_usd or 0.0
-    if judged.spent:
-        return AcceptedSubmission(number, None, chosen.request.url, cost)
-    placement = _place(run, checked, anchors)
-    _write_placement(requests, chosen, placement, watch or NullProgress())
-    for folder_left in (run.folder.root, store.root):
-        shutil.rmtree(folder_left, ignore_errors=True)
+    folder = RunFolder(requests.folder.root / place)
+    folder.cache, cost = store.root / "cache", 0.0
+    content = requests.read_place(chosen.changes, answer)
+    placement = Placement.model_validate_json(content) if content else None
+    if placement and placement.submission == submission.digest:  # it was stopped after that
+        _finish(requests, chosen, placement, chosen.changes.commit)
+    else:
+        run = _open_run(config, checked, store, folder)
+        anchors = _read_board(run)
+        generate_outputs(run, watch=watch)
+        judged = judge(run, rubrics=[OVERALL], budget_usd=budget_usd, watch=watch)
+        cost = judged.cost_usd or 0.0
+        if judged.spent:
+            return AcceptedSubmission(number, None, chosen.request.url, cost)
+        placement = _place(run, checked, anchors)
+        _write_placement(requests, chosen, placement, watch or NullProgress())
+    for path in (folder.root, store.root):
+        shutil.rmtree(path, ignore_errors=True)
     return AcceptedSubmission(number, placement, chosen.request.url, cost)
 
 

@@ -22,12 +22,12 @@ from echo_hf.cli import app
 from echo_hf.errors import ConfigError, HubError, ScoreError, SubmissionError
 from echo_hf.hub.leaderboard import read_scored, render_leaderboard
 from echo_hf.hub.load import load_manifest
+from echo_hf.hub.publish import publish
 from echo_hf.hub.remote import Remote
 from echo_hf.judging import speaks_to_judge
-from echo_hf.submissions import accept as accepting
-from echo_hf.hub.publish import publish
 from echo_hf.schedule.lease import RunLease
 from echo_hf.schedule.turn import COUNT_FILE, accept, list_submissions, open_submissions, turn
+from echo_hf.submissions import accept as accepting
 from echo_hf.submissions.submit import submit
 from tests.errors_for_tests import said_by
 from tests.hub.conftest import Command

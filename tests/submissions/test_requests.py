@@ -27,9 +27,9 @@ from tests.local_hub import LocalHub
 from tests.submissions.conftest import (
     NAMES,
     REPO,
+    TAG,
     files_in,
     lack_reader,
-    TAG,
     noise,
     propose,
     sign,

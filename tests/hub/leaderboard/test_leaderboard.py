@@ -504,7 +504,7 @@ def test_a_submission_is_a_row_of_the_release_that_it_was_placed_on(
         "submission": "0" * 64,
         "protocol": "corrected",
         "judges": ["qwen"],
-        "splits": {SPLIT: {"systems": 2, "rated": 9}},
+        "splits": {SPLIT: {"systems": 2, "rated": 9, "asked": 9}},
         "day": "2026-03-02",
     }
 
