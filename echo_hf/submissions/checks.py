@@ -123,9 +123,9 @@ class KnownOutputs:
                     yield row["sample_id"], row["system"], read_embedded(row["image"], "outputs")
         for file in self.files:
             for known in self.remote.read_leaves(*file, IMAGE_LEAVES) if self.remote else ():
-                if (cell := known["image"] or {}).get("bytes"):
+                if (cell := known["image"]) and any(cell.values()):
                     origin = self.origins.get(str(cell["path"]).partition(".")[0], file.path)
-                    yield known["sample_id"], origin, cell["bytes"]
+                    yield known["sample_id"], origin, read_embedded(cell, file.path)
 
 
 def digest_pixels(image: Image) -> str:
