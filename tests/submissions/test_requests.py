@@ -24,6 +24,7 @@ from echo_hf.submissions.requests import SubmissionRequests
 from tests.images.test_tricks import STREET
 from tests.judging.judges_for_tests import ScriptedJudge
 from tests.local_hub import LocalHub
+from tests.local_hub_repository import StoredFile
 from tests.submissions.conftest import (
     NAMES,
     REPO,
@@ -357,9 +358,11 @@ def test_a_request_whose_start_is_gone_is_answered_and_others_are_left_alone(
 ) -> None:
     """As after the history of the main branch was squashed, which is listed once for them all."""
     repository = board.repositories[REPO]
+    merged = {"submissions/v1/moss/submission.json": StoredFile(b"{}")}
+    kept = {**repository.commits[repository.head].files, **merged}
+    repository.branches["main"] = repository.add("Submit moss", repository.head, kept)
     propose(board, files_in(bundle))
     propose(board, {"README.md": b"# A typo"})
-    kept = repository.commits[repository.head].files
     repository.branches["main"] = repository.add("squashed", None, kept)
     board.asked.clear()
     assert [one.state for one in requests.answer_open()] == ["refused: no_base"]
