@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from echo_hf._infra.console import make_table, say
-from echo_hf._infra.text import clean, format_interval, format_rounded
+from echo_hf._infra.text import clean
+from echo_hf.submissions.described import Cells, list_counts, list_figures, list_places
 
 if TYPE_CHECKING:
     from echo_hf.submissions.accept import AcceptedSubmission
@@ -21,28 +22,15 @@ def show_submission(console: Console, done: SubmitResult) -> None:
     checked, submission = done.checked, done.submission
     held, asked = len(checked.images), checked.asked
     say(console, f"{submission.name}: outputs of {held:,} of {asked:,} samples", "bold")
-    table = make_table("what", "count", "meaning", left=("meaning",))
-    for remark, samples in checked.remarks.items():
-        table.add_row(str(remark), f"{len(samples):,}", remark.meaning)
-    for kind, count in checked.metadata.items():
-        table.add_row(f"metadata_{kind}", f"{count:,}", "removed from so many files")
-    for reason, count in checked.left_out.items():
-        table.add_row(str(reason), f"{count:,}", reason.meaning)
-    if table.row_count:
-        console.print(table)
+    left_out = {str(reason): count for reason, count in checked.left_out.items()}
+    _show(console, list_counts({**checked.counts, **left_out}))
     speech = checked.speech
     words = f"{speech.read:,} outputs read: no words speak to the judge"
     if speech.missing:
         words = f"words in outputs are not looked at: {speech.missing}"
     say(console, words, "dim")
     say(console, "sealed samples are not asked for", "dim")
-    if submission.figures:
-        table = make_table("split", "metric", "value", "95 %", "n", left=("split", "metric"))
-        for row in submission.figures:
-            ends = None if row.low is None or row.high is None else (row.low, row.high)
-            cells = format_rounded(row.value), format_interval(ends), f"{row.n or 0:,}"
-            table.add_row(clean(row.split), clean(row.metric), *cells)
-        console.print(table)
+    _show(console, list_figures(submission.figures))
     if done.url is not None:
         say(console, f"proposed: {done.url}")
         say(console, "its maintainers answer there; nothing is judged before they accept it")
@@ -51,6 +39,12 @@ def show_submission(console: Console, done: SubmitResult) -> None:
             console,
             f"written: {done.path}" if done.path else "nothing was sent: leave out --dry-run",
         )
+
+
+def _show(console: Console, cells: Cells) -> None:
+    if cells.rows:
+        rows = (map(clean, row) for row in cells.rows)
+        console.print(make_table(*cells.heads, left=cells.heads[: cells.words], rows=rows))
 
 
 def show_open(console: Console, listed: Sequence[OpenSubmission]) -> None:
@@ -69,20 +63,8 @@ def show_open(console: Console, listed: Sequence[OpenSubmission]) -> None:
 
 def show_placement(console: Console, done: AcceptedSubmission) -> None:
     """Show the place of an accepted submission, and what is left to do."""
-    if done.unread:
-        say(console, f"words in its outputs were not looked at: {done.unread}", "yellow")
     if done.placement is None:
         return
     say(console, f"{done.placement.name} on {done.placement.tag}, ${done.cost_usd:.2f}", "bold")
-    table = make_table("split", "strength", "95 %", "place", "samples")
-    for name, split in done.placement.splits.items():
-        place = "-" if split.rank is None else f"{split.rank} of {split.systems}"
-        cells = (
-            format_rounded(split.strength),
-            format_interval(split.ends),
-            place,
-            f"{split.rated:,}",
-        )
-        table.add_row(clean(name), *cells)
-    console.print(table)
+    _show(console, list_places(done.placement))
     say(console, f"merge it by hand: {done.url}")

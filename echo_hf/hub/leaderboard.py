@@ -84,6 +84,7 @@ class ScoredRelease:
     posts: Mapping[str, str | None] = field(default_factory=dict, compare=False)
     released: datetime.date | None = None
     carried: pa.Table | None = field(default=None, compare=False)
+    manifest: str | None = field(default=None, compare=False)  # its sha256
     submitted: tuple[Placement, ...] = field(default=(), compare=False)
     head: str | None = field(default=None, compare=False)  # the commit that was read for these
 
@@ -122,14 +123,19 @@ def read_scored(
     state = remote.require_state()
     tags = sorted(state.tags.items(), key=lambda pair: _make_sort_key(pair[0]), reverse=True)
     scored = [releases.get(tagged) or _read_release(remote, *tagged) for tagged in tags]
-    if any(release.head == state.head for release in scored):
+    if all(release.head == state.head for release in scored):
         return tuple(scored)
-    placements = read_placements(remote, state.head)
-    for number, release in enumerate(scored):
-        submitted = tuple(each for each in placements if each.tag == release.tag)
-        if release.head is None or release.submitted != submitted:
-            scored[number] = replace(release, submitted=submitted, head=state.head)
-    return tuple(scored)
+    submitted: dict[tuple[str, str | None], list[Placement]] = {}
+    for placement in read_placements(remote, state.head):
+        submitted.setdefault((placement.tag, placement.manifest), []).append(placement)
+    return tuple(
+        replace(
+            release,
+            submitted=tuple(submitted.get((release.tag, release.manifest), ())),
+            head=state.head,
+        )
+        for release in scored
+    )
 
 
 def _make_sort_key(tag: str) -> list[str | int]:
@@ -170,6 +176,7 @@ def _read_release(remote: Remote, tag: str, commit: str) -> ScoredRelease:
             posts=posts,
             released=manifest.target.released,
             carried=load_table(CARRIED_RATINGS.name) if CARRIED_RATINGS.name in configs else None,
+            manifest=manifest.compute_digest(),
         )
     except EchoError as error:
         return ScoredRelease(tag, commit, problem=str(error))

@@ -125,6 +125,10 @@ class Manifest(SummaryMixin, Section):
         others = filter(None, [self.card, self.stats, self.benchmark, self.proofs])
         return sorted([*files, *others], key=lambda file: file.path)
 
+    def compute_digest(self) -> str:
+        """Return the sha256 of the manifest's JSON."""
+        return hashlib.sha256(self.to_text().encode()).hexdigest()
+
     def to_text(self) -> str:
         """Return the manifest's JSON: sorted keys, indented, without a timestamp."""
         # Without columns of other packages or sealed samples as it was before there were any.

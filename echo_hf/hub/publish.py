@@ -298,7 +298,7 @@ def _publish(
             return PublishResult(page, commit, tag, unchanged)
         proposal = f"{remote.page}/commit/{commit}"
         if not unchanged:
-            for request in remote.list_requests() if create_pr else ():
+            for request in remote.list_own_requests() if create_pr else ():
                 if not request.is_open:
                     continue
                 head = remote.find_commit(request.branch)

@@ -106,6 +106,7 @@ def _clean_message(error: BaseException) -> str:
 
 KIND = "dataset"
 MAIN_BRANCH = "main"
+SYSTEM_ACCOUNT = "[OIDC]"  # names the author where a token stands for no user; no user's name
 CONFLICT = frozenset({409, 412})
 
 
@@ -132,6 +133,7 @@ class RequestChanges(NamedTuple):
     """The changes of a pull request since it left the main branch, up to its last commit."""
 
     commit: str
+    base: str | None  # where it left; null where the main branch lost it: compared with its head
     sizes: Mapping[str, int]  # of files that are new or other than they were
     removed: Collection[str]
     is_cut: bool  # there are more files than were listed
@@ -216,16 +218,19 @@ class Remote:
             files = (entry for entry in entries if isinstance(entry, RepoFile))
             return {file.path: file for file in islice(files, limit)}
 
-    def read_changes(self, request: PullRequest, limit: int) -> RequestChanges:
-        """List what a request changes, whatever the main branch became since; read no content."""
+    def list_commits(self, revision: str = MAIN_BRANCH) -> list[str]:
+        """List the history of a revision, its last commit first."""
+        with hub_errors(f"list the commits of {revision!r} of {self.repo_id!r}"):
+            commits = self.api.list_repo_commits(self.repo_id, repo_type=KIND, revision=revision)
+            return [commit.commit_id for commit in commits]
+
+    def read_changes(
+        self, request: PullRequest, history: Collection[str], limit: int
+    ) -> RequestChanges:
+        """List what a request changes since it left a history, without reading content."""
         commit = self.find_commit(request.branch)
-        with hub_errors(f"list the commits of {request.url}"):
-            own = {
-                each.commit_id for each in self.api.list_repo_commits(self.repo_id, repo_type=KIND)
-            }
-            commits = self.api.list_repo_commits(self.repo_id, repo_type=KIND, revision=commit)
-            base = next((each.commit_id for each in commits if each.commit_id in own), None)
-        before = self.list_files(base) if base else {}
+        base = next((each for each in self.list_commits(commit) if each in history), None)
+        before = self.list_files(base or MAIN_BRANCH)
         most = len(before) + limit + 1
         after = self.list_files(commit, most)
         sizes = {
@@ -235,7 +240,7 @@ class Remote:
         }
         is_cut = len(after) == most
         removed = set() if is_cut else before.keys() - after.keys()
-        return RequestChanges(commit, sizes, removed, is_cut)
+        return RequestChanges(commit, base, sizes, removed, is_cut)
 
     def read_columns(self, commit: str, path: str, names: Collection[str]) -> pa.Table:
         """Read columns of a Parquet file without fetching others; some may be missing."""
@@ -281,6 +286,16 @@ class Remote:
                 )
                 for discussion in discussions
             ]
+
+    def list_own_requests(self) -> list[PullRequest]:
+        """List the pull requests that this token's account has opened; titles prove nothing."""
+        if not (requests := self.list_requests()):
+            return []
+        if os.environ.get("HF_OIDC_RESOURCE"):
+            return [each for each in requests if each.author.startswith(SYSTEM_ACCOUNT)]
+        with hub_errors("find the account of this token"):
+            account = self.api.whoami()["name"]
+        return [each for each in requests if each.author == account]
 
     def find_merge_commit(self, request: PullRequest) -> str | None:
         with hub_errors(f"read {request.url}"):

@@ -62,6 +62,11 @@ class ResultRow(Section):
     coverage: Annotated[FiniteFloat, Field(ge=0, le=1)] | None = None
     definition: JsonValue = None
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Metric, split and protocol, which tell the figures of a system apart."""
+        return self.metric, self.split, self.protocol
+
 
 STRENGTH = "bradley_terry"  # the metric of strengths beside anchors
 # The metrics of strengths by choices between two outputs, and of the same by people.

@@ -46,6 +46,7 @@ SubmissionName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]
 NAME = TypeAdapter(SubmissionName)
 NAME_RULE = "1 to 64 of a to z, 0 to 9, '.', '_' and '-', a letter or digit first"
 SHARD_NAME = re.compile(r"outputs-[0-9]{5}\.parquet")
+SUBMITTED_PATH = re.compile(rf"({SUBMISSIONS_FOLDER}/([^/]+)/([^/]+))/([^/]+)")
 CODE_PATTERN = r"^https://[A-Za-z0-9.-]+(?::[0-9]+)?(?:/[!-~]*)?$"
 
 
@@ -55,6 +56,7 @@ class Refusal(Reason):
     BAD_NAME = "bad_name", "its name is no name of a folder"
     NAME_TAKEN = "name_taken", "another submission has its name"
     OTHER_FILES = "other_files", "it changes files beside its own"
+    NO_BASE = "no_base", "the main branch no longer has the commit that it began at"
     TOO_MANY_FILES = "too_many_files", "there are more files than there may be"
     BUNDLE_TOO_LARGE = "bundle_too_large", "its files are larger than they may be"
     UNREADABLE_BUNDLE = "unreadable_bundle", "its files are not of the form of a submission"
@@ -75,6 +77,11 @@ def check_submission_name(name: str) -> str:
         raise SubmissionError(
             Refusal.BAD_NAME, f"the name of a submission is {name[:100]!r}: expected {NAME_RULE}"
         ) from None
+
+
+def name_folder(tag: str | None, name: str) -> str:
+    """Return the folder that a repository has for a submission to a tag."""
+    return f"{SUBMISSIONS_FOLDER}/{tag}/{name}"
 
 
 class SubmittedFile(Section):
@@ -134,6 +141,7 @@ class PlacedSplit(Section):
         rank: The place among the systems of the release, from 1.
         systems: How many systems the release has, with this one.
         rated: Samples of which an output was rated.
+        asked: Samples of which one was asked for; those without one of its own have lost.
     """
 
     strength: FiniteFloat | None = None
@@ -142,6 +150,7 @@ class PlacedSplit(Section):
     rank: Count | None = None
     systems: Count
     rated: Count
+    asked: Count
 
     @property
     def ends(self) -> Interval | None:
@@ -158,6 +167,7 @@ class Placement(SummaryMixin, Section):
     developer: Words
     repo_id: Annotated[str, StringConstraints(max_length=200)]
     tag: TagName
+    manifest: Sha256  # of the release that it was placed on, whatever its tag names later
     submission: Sha256  # its digest
     protocol: ProtocolName
     judges: Annotated[tuple[Words, ...], Field(max_length=50)]
@@ -302,11 +312,13 @@ def _reading(name: str) -> Iterator[None]:
 def read_placements(remote: Remote, commit: str) -> list[Placement]:
     """Read the places of merged submissions; one that cannot be read, or is of others, is none."""
     files, placements = remote.list_files(commit), list[Placement]()
-    pattern = re.compile(rf"{SUBMISSIONS_FOLDER}/([^/]+)/{re.escape(PLACEMENT_FILE)}")
-    paths = {path: match[1] for path in sorted(files) if (match := pattern.fullmatch(path))}
-    for path, name in [*paths.items()][:MAX_PLACEMENTS]:
+    matches = filter(None, map(SUBMITTED_PATH.fullmatch, sorted(files)))
+    folders = [match[1] for match in matches if match[4] == PLACEMENT_FILE]
+    for folder in folders[:MAX_PLACEMENTS]:
+        path = f"{folder}/{PLACEMENT_FILE}"
         if files[path].size <= MAX_TEXT_BYTES:
             with suppress(ValidationError):
-                placement = Placement.model_validate_json(remote.read_file(commit, path))
-                placements += [placement] if placement.name == name else []
+                placed = Placement.model_validate_json(remote.read_file(commit, path))
+                place = placed.repo_id, name_folder(placed.tag, placed.name)
+                placements += [placed] if place == (remote.repo_id, folder) else []
     return placements

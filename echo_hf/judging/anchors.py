@@ -38,7 +38,7 @@ def select_anchors(
     if config.anchors is None or tables.ratings is None:
         return {}
     anchors, identity = {}, SavedIdentity(**benchmark.identity())
-    reference_anchors = read_anchors(config.anchors, config.protocol, benchmark.cache)
+    reference_anchors = read_anchors(config.anchors, config.protocol, benchmark)
     overall = tables.ratings.filter(pc.equal(tables.ratings["rubric"], RUBRIC))
     for split in tables.tasks:
         if rated := tables.select_split(overall, split):
@@ -47,10 +47,11 @@ def select_anchors(
     return anchors
 
 
-def read_anchors(
-    reference: str, protocol: ProtocolName, cache: Path | None = None
-) -> Mapping[str, Anchors]:
-    """Read strengths of a `results.json` or a release by split; chained anchors stay as given."""
+def read_anchors(reference: str, protocol: ProtocolName, rated: Benchmark) -> Mapping[str, Anchors]:
+    """Read strengths of a `results.json`, or of a release by split, as `rated` is read.
+
+    Chained anchors stay as given.
+    """
     path, anchors = Path(reference), dict[str, dict[str, Anchor]]()
     try:
         if path.is_file():
@@ -62,14 +63,14 @@ def read_anchors(
                 )
             identity = saved.benchmark
         else:
-            benchmark = Benchmark(reference, cache=cache)
+            benchmark = replace(rated, reference=reference, is_sealed=False, _read={})
             saved, rows = None, benchmark.load(RESULTS.name)
             identity = SavedIdentity(**benchmark.identity())
         rows = [dict(row) for row in rows if row["protocol"] == protocol]
-        strengths, rated = (
+        strengths, rates = (
             [row for row in rows if row["metric"] == metric] for metric in (STRENGTH, METRIC)
         )
-        for split in {row["split"] for row in rated} - {row["split"] for row in strengths}:
+        for split in {row["split"] for row in rates} - {row["split"] for row in strengths}:
             if saved:
                 saved_rates = saved.details[split].win_rate
                 fitted = saved_rates.bradley_terry if saved_rates else None
@@ -77,7 +78,7 @@ def read_anchors(
                 fitted = _fit_release(benchmark, split, protocol)
             if fitted is None:
                 raise ValueError
-            for row in (rate_row for rate_row in rated if rate_row["split"] == split):
+            for row in (rate_row for rate_row in rates if rate_row["split"] == split):
                 row["value"] = fitted.strength[row["system"]]
                 row["low"], row["high"] = fitted.interval[row["system"]] or (None, None)
                 strengths.append(row)

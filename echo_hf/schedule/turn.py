@@ -39,6 +39,7 @@ from echo_hf.hub.publish import list_sentences, publish
 from echo_hf.hub.release import read_config_rows, read_release
 from echo_hf.hub.remote import PullRequest, Remote
 from echo_hf.hub.sealed import SEALED_FOLDER, SealedSamples
+from echo_hf.hub.submissions import SUBMISSIONS_FOLDER
 from echo_hf.pipeline.progress import LOG_FILE, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
@@ -153,9 +154,7 @@ def open_submissions(
 ) -> Iterator[tuple[ScheduleLoop, SubmissionRequests]]:
     """Open the submissions to a config's dataset, with the run that keeps its answers to them."""
     loop, synced_run = _open_loop(config, runs, state, watch, api)
-    requests = loop.open_submissions()
-    if requests is None:
-        raise ConfigError("the config takes no submissions: leave out schedule.submissions: null")
+    requests = _open_requests(loop, synced_run.folder)
     with synced_run.hold_lease():
         synced_run.fetch()
         try:
@@ -164,10 +163,26 @@ def open_submissions(
             synced_run.push()
 
 
-def list_submissions(config: Config | Path | str, **place: Any) -> list[OpenSubmission]:
-    """List the open submissions to a config's dataset, and what was answered to each."""
-    with open_submissions(config, **place) as (_, requests):
-        return requests.list_open()
+def _open_requests(loop: ScheduleLoop, folder: Path) -> SubmissionRequests:
+    requests = loop.open_submissions(folder)
+    if requests is None:
+        raise ConfigError("the config takes no submissions: leave out schedule.submissions: null")
+    return requests
+
+
+def list_submissions(
+    config: Config | Path | str,
+    *,
+    runs: Path | str | None = None,
+    state: Path | str | None = None,
+    api: HfApi | None = None,
+) -> list[OpenSubmission]:
+    """List the open submissions to a config's dataset, and what was answered to each.
+
+    It only reads, also while a turn works on the same state.
+    """
+    loop, synced_run = _open_loop(config, runs, state, None, api)
+    return _open_requests(loop, synced_run.find_newest()).list_open()
 
 
 def accept(
@@ -210,11 +225,12 @@ class ScheduleLoop:
         if self.remote.read_state() is None:
             return {}
         requests: dict[PullRequest, str | None] = {}
-        for request in self.remote.list_requests():
+        for request in self.remote.list_own_requests():
+            word, _, tag = request.title.partition(" ")
             if request.title == self.not_ready:
                 requests[request] = None
-            elif self._is_own(request):
-                requests[request] = request.title.partition(" ")[2]
+            elif word == "Publish" and self.parse_number(tag) is not None:
+                requests[request] = tag
         return requests
 
     @property
@@ -222,14 +238,26 @@ class ScheduleLoop:
         return f"{self.config.name} is not ready to be published"
 
     def settle(self) -> str:
-        tags = set(self.list_tags().values())
+        tags, refused = set(self.list_tags().values()), list[str]()
         for request, tag in self.list_requests().items():
             if tag is None or tag in tags or request.status != "merged":
                 continue
             if commit := self.remote.find_merge_commit(request):
+                if self._adds_submission(commit):
+                    refused.append(f"{request.url} adds a submission, and is no release")
+                    continue
                 self.remote.tag(tag, commit)
                 self.tagged.append(tag)
-        return f"tagged {', '.join(self.tagged)}" if self.tagged else "nothing was merged since"
+        tagged = [f"tagged {', '.join(self.tagged)}"] if self.tagged else []
+        return "; ".join([*tagged, *refused]) or "nothing was merged since"
+
+    def _adds_submission(self, commit: str) -> bool:
+        """Return whether a merge has brought what others submitted."""
+        trees = [
+            {path for path in self.remote.list_files(each) if path.startswith(SUBMISSIONS_FOLDER)}
+            for each in self.remote.list_commits(commit)[:2]
+        ]
+        return bool(trees[0].difference(*trees[1:]))
 
     def collect(self) -> str:
         outcomes = []
@@ -340,7 +368,7 @@ class ScheduleLoop:
         return f"nothing changed since {previous}"
 
     def submissions(self) -> str:
-        requests = self.open_submissions()
+        requests = self.open_submissions(self.runs / self.config.name)
         if requests is None:
             return "the config takes none"
         states = Counter(submission.state for submission in requests.answer_open())
@@ -348,22 +376,12 @@ class ScheduleLoop:
         # No request of others keeps a release from being proposed.
         return "; ".join([", ".join(counts) or "none is open", *requests.failed])
 
-    def open_submissions(self) -> SubmissionRequests | None:
-        """Open the requests of others; null where the config looks at none."""
-        if self.options.submissions is None:
+    def open_submissions(self, folder: Path) -> SubmissionRequests | None:
+        """Open the requests of others, answered in a run; null where the config looks at none."""
+        options = self.options.submissions
+        if options is None:
             return None
-        return SubmissionRequests(
-            self.options.submissions,
-            self.remote,
-            RunFolder(self.runs / self.config.name),
-            self._is_own,
-            self.watch,
-        )
-
-    def _is_own(self, request: PullRequest) -> bool:
-        word, _, tag = request.title.partition(" ")
-        is_release = word == "Publish" and self.parse_number(tag) is not None
-        return is_release or request.title == self.not_ready
+        return SubmissionRequests(options, self.remote, RunFolder(folder), self.watch)
 
     def _comment_reasons(self) -> str:
         """Post the reasons why nothing is proposed on the Hub, once for the same reasons."""
@@ -409,6 +427,13 @@ class SyncedRun:
     def _check_mounted(self, state: Path) -> None:
         if not state.is_dir():
             raise RunError(f"--state is {str(state)!r}: expected a folder; mount it, or make it")
+
+    def find_newest(self) -> Path:
+        """Find the newer one of the two copies of the run, without changing either."""
+        if self.place is None:
+            return self.folder
+        self._check_mounted(self.place.parent)
+        return max(self.folder, self.place, key=_read_count)
 
     def fetch(self) -> str:
         """Copy the kept run here, unless the copy here is newer, as after a killed turn."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+from PIL.Image import Image
 
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf._infra.text import clean, percent, pluralize
@@ -16,6 +19,7 @@ from echo_hf.config.systems import MAX_OUTPUTS, SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, SubmissionError
 from echo_hf.hub.release import iterate_rows
+from echo_hf.hub.remote import Remote
 from echo_hf.hub.run_tables import ResultRow
 from echo_hf.hub.submissions import Refusal
 from echo_hf.images.embedded import read_embedded
@@ -32,6 +36,7 @@ from echo_hf.images.store import MAX_IMAGE_BYTES, ImageStore
 from echo_hf.judging.judge import read_outputs_to_rate
 from echo_hf.judging.score import score
 from echo_hf.judging.speaks_to_judge import SpeechReading, read_outputs, read_speech
+from echo_hf.metrics.base import find_metric
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
@@ -39,61 +44,98 @@ from echo_hf.systems.benchmark import Benchmark, NoTask
 from echo_hf.systems.evaluation_run import EvaluationRun
 from echo_hf.systems.files import MANIFEST
 from echo_hf.systems.generate import generate_outputs
-from echo_hf.tables import OUTPUTS
+from echo_hf.tables import OUTPUTS, Outcome
 
 MIN_SHARE = 0.8  # of the samples that an output is asked for
 MAX_FLAWED_SHARE = 0.1  # of outputs that are copied, and of those that are repeated
 MAX_NAMES = 3  # of samples in a message
+READ_BY_OCR = "read_by_ocr"
+IMAGE_LEAVES = ("sample_id", "image.bytes", "image.path")
 DRAWS = frozenset(map(str, range(1, MAX_OUTPUTS)))
 
 
 class Remark(Reason):
     """A finding about an output of a submission, or about a sample without one."""
 
-    NOT_SUBMITTED = "not_submitted", "there is no output of this sample"
+    NOT_SUBMITTED = "not_submitted", "no output, left out or refused: the sample counts as lost"
     NO_SUCH_SAMPLE = "no_such_sample", "no sample of the release has this id: it is left out"
     OTHER_DRAW = "other_draw", "a further output of a sample: the first one is taken"
     UNUSABLE_IMAGE = "unusable_image", "no image that can be used"
-    COPIED_OUTPUT = "copied_output", "it is an output of another system"
+    COPIED_OUTPUT = "copied_output", "another system's output: the sample counts as lost"
     REPEATED_IMAGE = "repeated_image", "another sample has the same image"
+
+
+class KnownFile(NamedTuple):
+    """A table of outputs on the Hub."""
+
+    commit: str
+    path: str
 
 
 @dataclass(frozen=True)
 class KnownOutputs:
-    """The outputs of a release, and the digests of those and others."""
+    """The outputs of a release, and those of other tags and submissions."""
 
     origins: Mapping[str, str]  # whose output a file is, by sha256
     benchmark: Benchmark
+    remote: Remote | None = None
+    files: tuple[KnownFile, ...] = ()  # whose images are looked at
+    passed_over: int = 0  # files beyond the limit, of which only digests are compared
 
     def count_samples(self) -> int:
         """Count the samples of the release, also those that no output is asked for."""
         configs = self.benchmark.read_manifest().configs
         return sum(configs[name].rows for name in BENCHMARKS if name in configs)
 
-    def find_near(self, images: Mapping[str, str], store: ImageStore) -> Iterator[tuple[str, str]]:
-        """Yield sample and system where an output looks like that of the release."""
-        if OUTPUTS.name not in self.benchmark.read_manifest().configs:
-            return
+    def find_copies(
+        self, images: Mapping[str, str], pixels: Mapping[str, Sequence[str]], store: ImageStore
+    ) -> Iterator[tuple[str, str]]:
+        """Yield sample and origin where an output shows what a known one does, however it is saved.
+
+        Another sample's has the same pixels, that of the same sample may also look alike.
+        """
         signatures = dict[str, BlockSignature]()
-        columns = ["sample_id", "system", "image"]
-        for row in iterate_rows(self.benchmark.load(OUTPUTS.name), 1, columns):
-            name, digest = row["sample_id"], images.get(row["sample_id"])
-            if digest is None or row["image"] is None:
-                continue
-            data = read_embedded(row["image"], name)
-            if name not in signatures:
-                signatures[name] = compute_signature(store.open(digest))
-            if _looks_equal(signatures[name], compute_signature(data)) and has_same_details(
-                load_rgb(store.open(digest)), load_rgb(data)
-            ):
-                yield name, row["system"]
+        for name, origin, data in self._iterate():
+            try:
+                image = load_rgb(data)
+                for sample in pixels.get(digest_pixels(image), ()):
+                    yield sample, origin
+                if name not in images:
+                    continue
+                encoded = store.open(images[name])
+                if name not in signatures:
+                    signatures[name] = compute_signature(encoded)
+                if (
+                    is_same_shape(signatures[name].size, image.size)
+                    and _has_same_colors(signatures[name], compute_signature(data))
+                    and has_same_details(load_rgb(encoded), image)
+                ):
+                    yield name, origin
+            except ImageError:
+                continue  # a known one that cannot be looked at shows nothing to copy
+
+    def _iterate(self) -> Iterator[tuple[str, str, bytes]]:
+        """Yield sample, origin and image of the release's own outputs, and of others."""
+        if OUTPUTS.name in self.benchmark.read_manifest().configs:
+            columns = ["sample_id", "system", "image"]
+            for row in iterate_rows(self.benchmark.load(OUTPUTS.name), 1, columns):
+                if row["image"] is not None:
+                    yield row["sample_id"], row["system"], read_embedded(row["image"], "outputs")
+        for file in self.files:
+            for known in self.remote.read_leaves(*file, IMAGE_LEAVES) if self.remote else ():
+                if (cell := known["image"]) and any(cell.values()):
+                    origin = self.origins.get(str(cell["path"]).partition(".")[0], file.path)
+                    yield known["sample_id"], origin, read_embedded(cell, file.path)
 
 
-def _looks_equal(one: BlockSignature, other: BlockSignature) -> bool:
-    if not is_same_shape(one.size, other.size):
-        return False
-    many = other.means[None], other.contrasts[None]
-    return bool(match_colors(one.means, one.contrasts, *many)[0])
+def digest_pixels(image: Image) -> str:
+    """Return a digest of what an image shows, in whichever format it was saved."""
+    return hashlib.sha256(f"{image.size}".encode() + image.tobytes()).hexdigest()
+
+
+def _has_same_colors(left: BlockSignature, right: BlockSignature) -> bool:
+    stacked = right.means[None], right.contrasts[None]
+    return bool(match_colors(left.means, left.contrasts, *stacked)[0])
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,13 +150,21 @@ class CheckedOutputs(SummaryMixin):
     metadata: Mapping[MetadataKind, int]  # files by what was removed of them
     speech: SpeechReading
     figures: tuple[ResultRow, ...]  # of metrics that need no judge
+    unmeasured: frozenset[tuple[str, str, str]] = frozenset()  # keys of those this machine cannot
+    passed_over: int = 0  # files of known outputs that were compared by digests alone
+
+    @property
+    def lost(self) -> dict[str, Remark]:
+        """The samples without an output of its own, which count as lost, and why."""
+        reasons = Remark.NOT_SUBMITTED, Remark.COPIED_OUTPUT
+        return {name: reason for reason in reasons for name in self.remarks.get(reason, ())}
 
     @property
     def counts(self) -> dict[str, int]:
         """The counts that a submission states, by name."""
         remarks = {str(remark): len(names) for remark, names in self.remarks.items()}
         kinds = {f"metadata_{kind}": count for kind, count in self.metadata.items()}
-        counts = {"outputs": len(self.images), **remarks, **kinds, "read_by_ocr": self.speech.read}
+        counts = {"outputs": len(self.images), **remarks, **kinds, READ_BY_OCR: self.speech.read}
         return {name: count for name, count in sorted(counts.items()) if count}
 
 
@@ -162,8 +212,7 @@ def check_outputs(
             continue
         metadata.update(kinds)
         images[sample], sizes[sample] = digest, image.size
-        shown = hashlib.sha256(f"{image.size}".encode() + image.tobytes()).hexdigest()
-        pixels.setdefault(shown, []).append(sample)
+        pixels.setdefault(digest_pixels(image), []).append(sample)
         for each in (digest, hashlib.sha256(output).hexdigest()):
             if origin := known.origins.get(each):
                 remarks[Remark.COPIED_OUTPUT][sample] = origin
@@ -171,7 +220,7 @@ def check_outputs(
         remarks[Remark.REPEATED_IMAGE].update(dict.fromkeys(names if len(names) > 1 else (), ""))
     remarks[Remark.NOT_SUBMITTED] = dict.fromkeys(asked - images.keys(), "")
     _refuse_flawed(name, images, remarks, len(asked))
-    remarks[Remark.COPIED_OUTPUT] |= dict(known.find_near(images, store))
+    remarks[Remark.COPIED_OUTPUT] |= dict(known.find_copies(images, pixels, store))
     _refuse_flawed(name, images, remarks, len(asked))
     run = _draw(name, images, store, known.benchmark, folder / "run")
     speech = read_outputs(run.folder.root, run.folder.images, read_outputs_to_rate(run), watch)
@@ -185,11 +234,11 @@ def check_outputs(
             f"submission {name!r}: words in {pluralize(len(words), 'output')} speak to the judge "
             f"({_name_some(words)}): draw them anew",
         )
+    rows = [row for row in score(run).results if row.system == name]
     figures = tuple(
-        row.model_copy(update={"definition": None})
-        for row in score(run).results
-        if row.value is not None and row.system == name
+        row.model_copy(update={"definition": None}) for row in rows if row.value is not None
     )
+    unmeasured = (row.key for row in rows if row.value is None and _needs_more(row))
     return CheckedOutputs(
         images,
         sizes,
@@ -199,7 +248,16 @@ def check_outputs(
         dict(sorted(metadata.items())),
         speech,
         figures,
+        frozenset(unmeasured),
+        known.passed_over,
     )
+
+
+def _needs_more(row: ResultRow) -> bool:
+    """Return whether a figure needs what is not installed here, and no judge."""
+    metric = find_metric(row.metric)
+    is_missing = isinstance(row.definition, Mapping) and "missing" in row.definition
+    return is_missing and metric is not None and "ratings" not in metric.needs
 
 
 def is_other_draw(name: str, samples: Collection[str]) -> bool:
@@ -233,15 +291,15 @@ def _refuse_flawed(
             f"(none of {_name_some(dict.fromkeys(remarks[Remark.NOT_SUBMITTED], ''))}): expected "
             f"at least {percent(MIN_SHARE)}, files named by sample id",
         )
-    for remark, what in {
+    for remark, complaint in {
         Remark.COPIED_OUTPUT: "are those of other systems or releases",
         Remark.REPEATED_IMAGE: "are one image for several samples",
     }.items():
         if len(remarks[remark]) > MAX_FLAWED_SHARE * len(images):
             raise SubmissionError(
                 Refusal.FLAWED,
-                f"submission {name!r}: {len(remarks[remark]):,} of {len(images):,} outputs {what} "
-                f"({_name_some(remarks[remark])}): expected its own, at most "
+                f"submission {name!r}: {len(remarks[remark]):,} of {len(images):,} outputs "
+                f"{complaint} ({_name_some(remarks[remark])}): expected its own, at most "
                 f"{percent(MAX_FLAWED_SHARE)} of others",
             )
 
@@ -255,12 +313,22 @@ def _name_some(samples: Mapping[str, str]) -> str:
 
 
 def make_files_system(
-    name: str, developer: str, model: str, images: Mapping[str, str], store: ImageStore
+    name: str,
+    developer: str,
+    model: str,
+    images: Mapping[str, str],
+    store: ImageStore,
+    lost: Mapping[str, Remark] | None = None,
 ) -> SystemConfig:
-    """Make the system whose outputs these images of a store are."""
+    """Make the system whose outputs these images of a store are, but for what it has lost."""
+    entries = {
+        sample: {"file": str(store.path(digest).relative_to(store.root))}
+        for sample, digest in images.items()
+    }
+    for sample, reason in (lost or {}).items():
+        entries[sample] = {"outcome": str(Outcome.NO_IMAGE), "code": str(reason)}
     lines = (
-        json.dumps({"sample_id": sample, "file": str(store.path(digest).relative_to(store.root))})
-        for sample, digest in sorted(images.items())
+        json.dumps({"sample_id": sample, **entry}) for sample, entry in sorted(entries.items())
     )
     (store.root / MANIFEST).write_text("".join(f"{line}\n" for line in lines), "utf-8")
     return SystemConfig(
@@ -280,5 +348,6 @@ def _draw(
     system = make_files_system(name, "unknown", name, images, store)
     config = EvaluationConfig(name="submission", benchmark=benchmark.reference, systems=(system,))
     run = EvaluationRun(config, RunFolder(root))
+    run.benchmark = benchmark
     generate_outputs(run)
     return run

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import math
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,25 +15,31 @@ from pydantic import NonNegativeInt, ValidationError
 
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.regular_file import read_regular
-from echo_hf._infra.text import escape_markdown, format_table
+from echo_hf._infra.text import escape_markdown, pluralize
 from echo_hf.config.checks import Section
 from echo_hf.config.sections import SubmissionsOptions
 from echo_hf.errors import EchoError, HubError, RunError, SubmissionError
+from echo_hf.hub.commitments import Sha256
 from echo_hf.hub.remote import PullRequest, Remote, RequestChanges
 from echo_hf.hub.submissions import (
     MAX_SHARDS,
+    MAX_TEXT_BYTES,
     PLACEMENT_FILE,
     SUBMISSIONS_FOLDER,
+    SUBMITTED_PATH,
     Refusal,
     Submission,
     check_listing,
     check_submission_name,
     iterate_outputs,
+    name_folder,
     read_submission,
 )
+from echo_hf.images.metadata import MetadataKind
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.submissions.checks import CheckedOutputs, Remark, check_outputs
+from echo_hf.submissions.checks import READ_BY_OCR, CheckedOutputs, Remark, check_outputs
+from echo_hf.submissions.described import list_counts, list_figures
 from echo_hf.submissions.submit import SubmittedTo, check_free, find_known, open_submitted_to
 from echo_hf.tables import OUTPUTS, arrow_rows
 
@@ -47,9 +54,10 @@ class RecordedAnswer(Section):
 
     commit: str
     author: str
-    name: str = ""
+    folder: str = ""
     reason: Refusal | None = None
     answer: str = ""
+    placement: Sha256 | None = None  # of the place that is about to be added, or was
     accepted: str | None = None  # the commit that added its place
 
 
@@ -73,7 +81,15 @@ class OpenSubmission:
             return "not looked at yet"
         if self.answer.reason:
             return f"refused: {self.answer.reason}"
+        if self.answer.placement and not self.answer.accepted:
+            return "stopped while it was accepted: repeat --accept"
         return "accepted: merge it" if self.answer.accepted else "waits for --accept"
+
+    def precedes(self, other: OpenSubmission) -> bool:
+        """Return whether its name and outputs are its own against another one's."""
+        if self.answer is None or self.answer.reason or self.request.number == other.request.number:
+            return False
+        return bool(self.answer.accepted) or self.request.number < other.request.number
 
 
 @dataclass
@@ -83,7 +99,6 @@ class SubmissionRequests:
     options: SubmissionsOptions
     remote: Remote
     folder: RunFolder
-    is_own: Callable[[PullRequest], bool]  # one of the loop, which adds no submission
     watch: ProgressListener | None = None
     failed: list[str] = field(default_factory=list)
 
@@ -91,62 +106,74 @@ class SubmissionRequests:
         """List the open submissions, the oldest first."""
         if self.remote.read_state() is None:
             return []
-        record, found = self.read_record(), list[OpenSubmission]()
-        for request in filter(attrgetter("is_open"), self._list_requests()):
+        record, submissions = self.read_record(), list[OpenSubmission]()
+        history = frozenset(self.remote.list_commits())
+        requests = sorted(self.remote.list_requests(), key=attrgetter("number"))
+        for request in filter(attrgetter("is_open"), requests):
             try:
-                changes = self.remote.read_changes(request, MAX_SHARDS + 2)
+                changes = self.remote.read_changes(request, history, MAX_SHARDS + 2)
             except HubError as error:  # one of them is not to hide the others
                 self.failed.append(str(error))
                 continue
             if any(path.startswith(f"{SUBMISSIONS_FOLDER}/") for path in changes.sizes):
                 answer = record.requests.get(request.number)
                 if answer and changes.commit not in (answer.commit, answer.accepted):
-                    answer = None
-                found.append(OpenSubmission(request, changes, answer))
-        return found
+                    answer = answer if self.read_place(changes, answer) else None
+                submissions.append(OpenSubmission(request, changes, answer))
+        return submissions
 
-    def _list_requests(self) -> list[PullRequest]:
-        requests = (each for each in self.remote.list_requests() if not self.is_own(each))
-        return sorted(requests, key=lambda request: request.number)
+    def read_place(self, changes: RequestChanges, answer: RecordedAnswer | None) -> bytes | None:
+        """Read the place that acceptance added to a request; null for none, or other bytes."""
+        matches = filter(None, map(SUBMITTED_PATH.fullmatch, changes.sizes))
+        path = next((match[0] for match in matches if match[4] == PLACEMENT_FILE), None)
+        if path is None or answer is None or changes.sizes[path] > MAX_TEXT_BYTES:
+            return None
+        if answer.accepted not in (None, changes.commit):  # it has changed since
+            return None
+        content = self.remote.read_file(changes.commit, path)
+        return content if hashlib.sha256(content).hexdigest() == answer.placement else None
 
     def answer_open(self) -> list[OpenSubmission]:
         """Check the submissions that are new or changed, and answer each in words."""
-        answered = list[OpenSubmission]()
-        for submission in self.list_open():
-            answer = submission.answer
-            if answer is None or answer.reason is Refusal.OVER_QUOTA:  # which may be over
-                try:
-                    answer = self._answer(submission, answered)
-                except (HubError, RunError) as error:  # the next turn looks at it again
-                    self.failed.append(str(error))
-                    continue
-                self.remote.comment(submission.request, answer.answer)
-                self.record(submission.request.number, answer)
-                submission = OpenSubmission(submission.request, submission.changes, answer)
-            answered.append(submission)
-        return answered
+        submissions = self.list_open()
+        for at, submission in enumerate(submissions):
+            request, before = submission.request, submission.answer
+            if before and before.reason is not Refusal.OVER_QUOTA:  # which may be over
+                continue
+            try:
+                answer = self._answer(submission, submissions)
+                if answer != before:
+                    self.remote.comment(request, answer.answer)
+                    self.record(request.number, answer)
+            except EchoError as error:  # no fault of its author: the next turn looks at it again
+                self.failed.append(f"{request.url}: {error}")
+                continue
+            submissions[at] = replace(submission, answer=answer)
+        return submissions
 
     def _answer(
-        self, submission: OpenSubmission, earlier: Collection[OpenSubmission]
+        self, submission: OpenSubmission, submissions: Collection[OpenSubmission]
     ) -> RecordedAnswer:
         request, changes = submission.request, submission.changes
         known = {"commit": changes.commit, "author": request.author}
         place = f"`{changes.commit[:10]}`"
         try:
-            self._check_quota(request, earlier)
+            self._check_quota(request, submissions)
             with self.open_quarantine() as folder:
-                read = self.check(submission, folder, earlier)
-        except (HubError, RunError):
-            raise
-        except EchoError as error:  # whatever its files are, they have an answer
-            reason = Refusal(getattr(error, "reason", Refusal.UNREADABLE_BUNDLE))
+                read = self.check(submission, folder, submissions)
+        except SubmissionError as error:
+            reason = Refusal(error.reason)
             text = f"Refused at {place}, {reason}: {escape_markdown(error)}"
             return RecordedAnswer(**known, reason=reason, answer=text)
-        return RecordedAnswer(**known, name=read.submission.name, answer=read.describe(place))
+        folder = name_folder(read.submission.tag, read.submission.name)
+        return RecordedAnswer(**known, folder=folder, answer=read.describe(place))
 
-    def _check_quota(self, request: PullRequest, earlier: Collection[OpenSubmission]) -> None:
+    def _check_quota(self, request: PullRequest, submissions: Collection[OpenSubmission]) -> None:
         """Refuse a request of an account that has as many as it may have."""
-        open_before = sum(each.request.author == request.author for each in earlier)
+        open_before = sum(
+            each.request.author == request.author and each.request.number < request.number
+            for each in submissions
+        )
         start = request.created - datetime.timedelta(days=DAYS)
         recorded = self.read_record().requests
         recent = sum(
@@ -154,7 +181,7 @@ class SubmissionRequests:
             and start < each.created
             and each.number < request.number
             and (each.number in recorded or each.title.startswith("Submit "))
-            for each in self._list_requests()
+            for each in self.remote.list_requests()
         )
         for count, limit, when in (
             (open_before, self.options.open, "open"),
@@ -163,8 +190,8 @@ class SubmissionRequests:
             if count >= limit:
                 raise SubmissionError(
                     Refusal.OVER_QUOTA,
-                    f"{request.author!r} has {count:,} submissions {when}: expected at most "
-                    f"{limit:,} with this one; close one, or wait",
+                    f"{request.author!r} has {pluralize(count, 'submission')} {when}: expected at "
+                    f"most {limit:,} with this one; close one, or wait",
                 )
 
     def open_quarantine(self) -> TemporaryDirectory[str]:
@@ -172,36 +199,58 @@ class SubmissionRequests:
         return TemporaryDirectory(prefix="quarantine-", dir=self.folder.cache)
 
     def check(
-        self, submission: OpenSubmission, folder: str, earlier: Collection[OpenSubmission] = ()
+        self, submission: OpenSubmission, folder: str, submissions: Collection[OpenSubmission]
     ) -> CheckedSubmission:
         """Check a submission as its author should have, believing nothing that it says."""
-        name, place = self._check_paths(submission.changes), Path(folder)
-        bundle = self.remote.download(
-            submission.changes.commit, f"{SUBMISSIONS_FOLDER}/{name}", place / "downloaded"
-        )
+        (tag, name), place = self._check_paths(submission), Path(folder)
+        own_folder, author = name_folder(tag, name), submission.request.author
+        others = {
+            each.changes.commit: each.answer
+            for each in submissions
+            if each.answer and each.precedes(submission)
+        }
+        if own_folder in {answer.folder for answer in others.values()}:
+            message = f"an earlier request has {own_folder!r}: choose another name"
+            raise SubmissionError(Refusal.NAME_TAKEN, message)
+        bundle = self.remote.download(submission.changes.commit, own_folder, place / "downloaded")
         (bundle / PLACEMENT_FILE).unlink(missing_ok=True)  # ours, or it would be refused
         read = read_submission(bundle, name)
-        release = self._open_release(read)
+        release = self._open_release(read, tag)
         if name in list_systems(release):
             message = f"the release has a system {name!r}: choose another name"
             raise SubmissionError(Refusal.NAME_TAKEN, message)
-        others = {
-            each.changes.commit: each.answer.name
-            for each in earlier
-            if each.answer and each.answer.reason is None
+        own = self._list_own_folders(author, name) - {own_folder}
+        rivals = {
+            commit: answer.folder
+            for commit, answer in others.items()
+            if (answer.author, answer.folder.rpartition("/")[2]) != (author, name)
         }
-        known = find_known(release, self.remote, others)
+        known = find_known(release, self.remote, own, rivals)
         outputs = iterate_outputs(bundle, read)
         checked = check_outputs(name, outputs, known, place / "checked", self.watch)
-        _compare(read, checked)
-        return CheckedSubmission(read, checked, release)
+        return CheckedSubmission(read, checked, release, tuple(_compare(read, checked)))
 
-    def _check_paths(self, changes: RequestChanges) -> str:
-        """Return the name of the only submission that a request adds, and nothing beside it."""
-        first = f"{SUBMISSIONS_FOLDER}/"
+    def _list_own_folders(self, author: str, name: str) -> set[str]:
+        """List where an account's accepted submissions of this name are, to whichever tag."""
+        folders = dict[str, set[str]]()
+        for answer in self.read_record().requests.values():
+            if answer.accepted and answer.folder.endswith(f"/{name}"):
+                folders.setdefault(answer.folder, set()).add(answer.author)
+        return {folder for folder, authors in folders.items() if authors == {author}}
+
+    def _check_paths(self, submission: OpenSubmission) -> tuple[str, str]:
+        """Return tag and name of the only submission that a request adds, and nothing beside it."""
+        changes = submission.changes
+        if changes.base is None:
+            message = "the main branch has lost the commit that it began at: submit it again"
+            raise SubmissionError(Refusal.NO_BASE, message)
+        state, first = self.remote.require_state(), f"{SUBMISSIONS_FOLDER}/"
         own = (path.removeprefix(first) for path in sorted(changes.sizes) if path.startswith(first))
-        name = check_submission_name(next(own).partition("/")[0])
-        start = f"{SUBMISSIONS_FOLDER}/{name}/"
+        tag, _, rest = next(own).partition("/")
+        if tag not in state.tags:
+            raise self._make_release_error(f"the request is of {tag[:100]!r}")
+        name = check_submission_name(rest.partition("/")[0])
+        start = f"{name_folder(tag, name)}/"
         every = (*changes.sizes, *changes.removed)
         others = [path for path in every if not path.startswith(start)]
         if others:
@@ -217,30 +266,29 @@ class SubmissionRequests:
                 f"{MAX_SHARDS + 1}",
             )
         sizes = {path[len(start) :]: size for path, size in changes.sizes.items()}
-        is_ours = any(
-            each.accepted == changes.commit for each in self.read_record().requests.values()
-        )
-        if is_ours:
-            sizes.pop(PLACEMENT_FILE, None)
+        if self.read_place(changes, submission.answer):
+            sizes.pop(PLACEMENT_FILE)
         check_listing(name, sizes)
-        check_free(self.remote, name, self.remote.require_state().head)
-        return name
+        check_free(self.remote, name_folder(tag, name), state.head)
+        return tag, name
 
-    def _open_release(self, submission: Submission) -> SubmittedTo:
-        state, tag = self.remote.require_state(), submission.tag
-        if (submission.repo_id, tag in state.tags) != (self.remote.repo_id, True) or (
-            state.tags[str(tag)] != submission.commit
-        ):
-            raise SubmissionError(
-                Refusal.UNKNOWN_RELEASE,
-                f"submission {submission.name!r} is of {submission.repo_id!r} at {str(tag)!r}: "
-                f"expected a tag of {self.remote.repo_id!r} as it is now",
+    def _make_release_error(self, problem: str) -> SubmissionError:
+        return SubmissionError(
+            Refusal.UNKNOWN_RELEASE,
+            f"{problem}: expected a tag of {self.remote.repo_id!r} as it is now",
+        )
+
+    def _open_release(self, submission: Submission, tag: str) -> SubmittedTo:
+        release = self.remote.repo_id, tag, self.remote.require_state().tags.get(tag)
+        if (submission.repo_id, submission.tag, submission.commit) != release:
+            raise self._make_release_error(
+                f"submission {submission.name!r} is of {submission.repo_id!r} at {submission.tag!r}"
             )
-        release = open_submitted_to(f"{self.remote.repo_id}@{tag}", self.remote.api)
-        if release.manifest != submission.manifest:
+        opened = open_submitted_to(f"{self.remote.repo_id}@{tag}", self.remote.api)
+        if opened.manifest != submission.manifest:
             message = f"submission {submission.name!r} is of another manifest than {tag!r} has"
             raise SubmissionError(Refusal.UNKNOWN_RELEASE, f"{message}: submit it again")
-        return release
+        return opened
 
     def read_record(self) -> Record:
         path = self.folder.root / RECORD_FILE
@@ -266,23 +314,29 @@ class CheckedSubmission:
     submission: Submission
     checked: CheckedOutputs
     release: SubmittedTo
+    unverified: tuple[str, ...]  # what it says, and what could not be computed again here
 
     def describe(self, place: str) -> str:
         checked = self.checked
-        rows = [(escape_markdown(name), f"{count:,}") for name, count in checked.counts.items()]
-        unread = ""
+        parts = [
+            f"Checked at {place}: outputs of {len(checked.images):,} of {checked.asked:,} "
+            "samples, and nothing speaks against them.",
+            list_counts(checked.counts).to_markdown(),
+        ]
+        if checked.figures:
+            parts.append(list_figures(checked.figures).to_markdown())
+        if self.unverified:
+            parts.append(f"Not computed again: {escape_markdown(', '.join(self.unverified))}.")
+        if checked.passed_over:
+            files = pluralize(checked.passed_over, "file")
+            parts.append(f"Of {files} with outputs of others only digests were compared.")
         if checked.speech.missing:
-            unread = (
-                f"Words in them were not looked at: {escape_markdown(checked.speech.missing)}. "
+            parts.append(
+                f"Words in them were not looked at ({escape_markdown(checked.speech.missing)}), "
+                "and nothing is judged before they are."
             )
-        return "\n\n".join(
-            (
-                f"Checked at {place}: outputs of {len(checked.images):,} of {checked.asked:,} "
-                "samples, and nothing speaks against them.",
-                format_table(["outputs", "number"], rows, 1),
-                f"{unread}Nothing is judged before a maintainer accepts it.",
-            )
-        )
+        parts.append("Nothing is judged before a maintainer accepts it.")
+        return "\n\n".join(parts)
 
 
 def list_systems(release: SubmittedTo) -> set[str]:
@@ -293,35 +347,54 @@ def list_systems(release: SubmittedTo) -> set[str]:
     return {*rows["system"].to_pylist()}
 
 
-def _compare(submission: Submission, checked: CheckedOutputs) -> None:
-    """Refuse claims that the outputs do not bear out."""
-    own = {(row.metric, row.split): row for row in checked.figures}
+# What the maintainer's copy no longer shows, and what others' outputs since may have changed.
+GONE = {
+    str(Remark.NO_SUCH_SAMPLE),
+    str(Remark.OTHER_DRAW),
+    *(f"metadata_{k}" for k in MetadataKind),
+}
+CHANGING = {str(Remark.COPIED_OUTPUT)}
+
+
+def _compare(submission: Submission, checked: CheckedOutputs) -> Iterator[str]:
+    """Refuse claims that the outputs do not bear out, and yield those that nobody can check here.
+
+    Every count is compared, and every figure that can be measured here.
+    """
     claims: list[tuple[str, float | None, float | None]] = [
-        ("samples", submission.samples, checked.asked),
-        ("outputs", submission.counts.get("outputs"), len(checked.images)),
+        ("samples", submission.samples, checked.asked)
     ]
+    for name in sorted({*submission.counts, *checked.counts} - CHANGING):
+        stated = submission.counts.get(name, 0)
+        if name == READ_BY_OCR and not stated:
+            continue  # the author could read none, and says so
+        if name in GONE or (name == READ_BY_OCR and checked.speech.missing):
+            yield f"{name} {stated:,}"
+        else:
+            claims.append((name, stated, checked.counts.get(name, 0)))
+    own = {row.key: row for row in checked.figures}
     for row in submission.figures:
-        if found := own.get((row.metric, row.split)):  # others need what is not installed here
-            name = f"{row.metric!r} of {row.split!r}"
-            claims += [
-                (name, row.value, found.value),
-                (f"low of {name}", row.low, found.low),
-                (f"high of {name}", row.high, found.high),
-            ]
-    problem = next(
-        (
-            f"says that {name} is {claim!r}, and it is {value!r}"
-            for name, claim, value in claims
-            if claim != value
-            and (None in (claim, value) or not math.isclose(claim or 0, value or 0, **TOLERANCE))
-        ),
-        None,
-    )
-    if problem:
-        raise SubmissionError(
-            Refusal.OTHER_FIGURES,
-            f"submission {submission.name!r} {problem}: submit it as `echo-hf submit` writes it",
-        )
+        name, figure = f"{row.metric!r} of {row.split!r}", own.get(row.key)
+        if row.key in checked.unmeasured:
+            yield f"{row.metric} of {row.split}"
+        elif figure is None or row.system != submission.name:
+            claims.append((name, row.value or 0.0, None))
+        else:
+            claims.append((name, row.value, figure.value))
+            claims += (
+                (f"{part} of {name}", getattr(row, part), getattr(figure, part))
+                for part in ("low", "high", "n", "coverage")
+            )
+    for name, claim, value in claims:
+        if claim != value and (
+            None in (claim, value) or not math.isclose(claim or 0, value or 0, **TOLERANCE)
+        ):
+            raise SubmissionError(
+                Refusal.OTHER_FIGURES,
+                f"submission {submission.name!r} says that {name} is {claim!r}, and it is "
+                f"{'none' if value is None else repr(value)}: submit it as `echo-hf submit` "
+                "writes it",
+            )
     if checked.metadata or {Remark.NO_SUCH_SAMPLE, Remark.OTHER_DRAW} & checked.remarks.keys():
         raise SubmissionError(
             Refusal.OTHER_CONTENT,

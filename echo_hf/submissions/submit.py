@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from echo_hf._infra.atomic import replace_folder
 from echo_hf._infra.summary import SummaryMixin
-from echo_hf._infra.text import escape_markdown, format_interval, format_rounded, format_table
+from echo_hf._infra.text import escape_markdown
 from echo_hf.config.checks import find_secrets, first_error
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import ConfigError, HubError, SubmissionError
@@ -24,29 +24,32 @@ from echo_hf.hub.remote import Remote
 from echo_hf.hub.submissions import (
     SHARD_NAME,
     SUBMISSION_FILE,
-    SUBMISSIONS_FOLDER,
+    SUBMITTED_PATH,
     Refusal,
     Submission,
     SubmittedImage,
     check_submission_name,
+    name_folder,
     write_outputs,
 )
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.submissions.checks import (
     CheckedOutputs,
+    KnownFile,
     KnownOutputs,
     check_count,
     check_outputs,
     is_other_draw,
 )
+from echo_hf.submissions.described import Cells, list_counts, list_figures
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import ON_HUB, Benchmark, find_release_folder
-from echo_hf.systems.files import FilesSystem, parse_source
-from echo_hf.tables import OUTPUTS
+from echo_hf.systems.files import NO_FILE, FilesSystem, parse_source
+from echo_hf.tables import OUTPUTS, Outcome
 
 LEAVES = ("sample_id", "system", "image.path")
-NO_FILE = "no_file"  # the code of a sample without an output
+MAX_KNOWN_BYTES = 1 << 32  # of outputs of others that are fetched and looked at
 
 
 @dataclass(frozen=True)
@@ -73,19 +76,22 @@ def open_submitted_to(reference: str, api: HfApi) -> SubmittedTo:
     else:
         commit = Remote(api, repo_id).find_commit(tag)
         place = {"repo_id": repo_id, "tag": tag, "commit": commit}
-    benchmark = Benchmark(reference)
-    text = benchmark.read_manifest().to_text()
-    return SubmittedTo(benchmark, hashlib.sha256(text.encode()).hexdigest(), **place)
+    benchmark = Benchmark(reference, api=api)
+    return SubmittedTo(benchmark, benchmark.read_manifest().compute_digest(), **place)
 
 
 def find_known(
-    release: SubmittedTo, remote: Remote | None, others: Mapping[str, str] | None = None
+    release: SubmittedTo,
+    remote: Remote | None,
+    own: Collection[str],
+    others: Mapping[str, str] | None = None,
 ) -> KnownOutputs:
     """Find the outputs in all tags of a repository, and in submissions that were merged.
 
-    `others` names further submissions by the commits that have them.
+    `own` are folders of the same model's submissions to other tags, which are left out; `others`
+    are those of further submissions, by the commits that have them.
     """
-    origins = dict[str, str]()
+    origins, files = dict[str, str](), dict[str, tuple[int, KnownFile]]()  # by content
     if remote is None:
         folder = read_release(Path(release.benchmark.reference))
         if OUTPUTS.name in folder.manifest.configs:
@@ -93,21 +99,29 @@ def find_known(
                 origins[output["image"] or ""] = repr(output["system"])
         return KnownOutputs(origins, release.benchmark)
     state = remote.require_state()
+    for commit, only in {state.head: "", **(others or {})}.items():
+        for path, file in sorted(remote.list_files(commit).items()):
+            match = SUBMITTED_PATH.fullmatch(path)
+            if not match or not SHARD_NAME.fullmatch(match[4]) or match[1] in own:
+                continue
+            if only in ("", match[1]):
+                files[file.blob_id] = file.size, KnownFile(commit, path)
+                for row in remote.read_leaves(commit, path, ("sha256",)):
+                    origins[row["sha256"]] = f"submission {match[3]!r} to {match[2]!r}"
+    local = set[str]()  # what the release itself has is here
     for tag, commit in state.tags.items():
-        for path in sorted(remote.list_files(commit)):
+        for path, file in sorted(remote.list_files(commit).items()):
             if path.startswith(f"{OUTPUTS.name}/") and path.endswith(".parquet"):
+                files[file.blob_id] = file.size, KnownFile(commit, path)
+                local |= {file.blob_id} if tag == release.tag else set()
                 for row in remote.read_leaves(commit, path, LEAVES):
                     digest = str((row["image"] or {}).get("path")).partition(".")[0]
                     origins[digest] = f"{row['system']!r} of {tag}"
-    for commit, only in {state.head: "", **(others or {})}.items():
-        for path in sorted(remote.list_files(commit)):
-            folder_name, _, file = path.removeprefix(f"{SUBMISSIONS_FOLDER}/").partition("/")
-            if not path.startswith(SUBMISSIONS_FOLDER) or not SHARD_NAME.fullmatch(file):
-                continue
-            if not only or only == folder_name:
-                for row in remote.read_leaves(commit, path, ("sha256",)):
-                    origins[row["sha256"]] = f"submission {folder_name!r}"
-    return KnownOutputs(origins, release.benchmark)
+    others_files = [entry for content, entry in files.items() if content not in local]
+    totals = accumulate(size for size, _ in others_files)
+    count = sum(total <= MAX_KNOWN_BYTES for total in totals)
+    near = tuple(file for _, file in others_files[:count])
+    return KnownOutputs(origins, release.benchmark, remote, near, len(others_files) - count)
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,15 +180,18 @@ def submit(
             f"{release!r} is a folder, which takes no submission: name ORGANISATION/NAME@TAG, or "
             "add --to FOLDER or --dry-run"
         )
-    remote = Remote(api, place.repo_id) if place.repo_id else None
-    if remote is not None and sends:
-        remote.check_token()
-        check_free(remote, name, remote.require_state().head)
+    remote, own = Remote(api, place.repo_id) if place.repo_id else None, set[str]()
+    if remote is not None:
+        state = remote.require_state()
+        own = {name_folder(tag, name) for tag in state.tags if tag != place.tag}
+        if sends:
+            remote.check_token()
+            check_free(remote, name_folder(place.tag, name), state.head)
     files = FilesSystem(system)
     files.preflight()
     with TemporaryDirectory(prefix="echo-hf-") as temporary:
         root = Path(temporary)
-        known = find_known(place, remote)
+        known = find_known(place, remote, own)
         checked = check_outputs(name, _read_outputs(files, system, known), known, root, watch)
         store, folder = ImageStore(root / "submitted"), root / "bundle" / name
         outputs = (
@@ -212,10 +229,10 @@ def submit(
         return SubmitResult(submission, checked, url=url)
 
 
-def check_free(remote: Remote, name: str, commit: str) -> None:
-    """Refuse a name that a merged submission has."""
-    if any(path.startswith(f"{SUBMISSIONS_FOLDER}/{name}/") for path in remote.list_files(commit)):
-        message = f"{remote.repo_id!r} has a submission {name!r} already: choose another name"
+def check_free(remote: Remote, folder: str, commit: str) -> None:
+    """Refuse a folder that a merged submission has."""
+    if any(path.startswith(f"{folder}/") for path in remote.list_files(commit)):
+        message = f"{remote.repo_id!r} has {folder!r} already: choose another name"
         raise SubmissionError(Refusal.NAME_TAKEN, message)
 
 
@@ -231,12 +248,13 @@ def _read_outputs(
         yield name, ""
     for task in tasks:
         output = files.draw(Task(task.sample_id, "", task.split, ""))
-        if output.image is not None or output.code != NO_FILE:
+        is_broken = output.outcome is Outcome.FAILED and output.code != NO_FILE
+        if output.image is not None or is_broken:
             yield task.sample_id, output.image or output.text or str(output.outcome)
 
 
 def _propose(remote: Remote, submission: Submission, folder: Path) -> str:
-    place = f"{SUBMISSIONS_FOLDER}/{submission.name}"
+    place = name_folder(submission.tag, submission.name)
     operations = [
         CommitOperationAdd(f"{place}/{path.name}", str(path)) for path in sorted(folder.iterdir())
     ]
@@ -263,23 +281,16 @@ def describe_submission(submission: Submission) -> str:
         "release": f"{submission.repo_id}@{submission.tag}",
         "samples asked for": f"{submission.samples:,}, no sealed ones",
         "digest": submission.digest,
-        **{name: f"{count:,}" for name, count in submission.counts.items()},
     }
-    rows = [(escape_markdown(name), escape_markdown(value)) for name, value in facts.items()]
-    figures = [
+    tables = (
+        Cells(("about", "this submission"), 2, [*facts.items()]),
+        list_counts(submission.counts),
+        list_figures(submission.figures),
+    )
+    return "\n\n".join(
         (
-            escape_markdown(row.split),
-            escape_markdown(row.metric),
-            format_rounded(row.value),
-            format_interval(None if row.low is None or row.high is None else (row.low, row.high)),
+            f"Outputs of {escape_markdown(submission.name)}, checked and measured without a judge.",
+            *(table.to_markdown() for table in tables if table.rows),
+            "Nothing is judged before a maintainer accepts it.",
         )
-        for row in submission.figures
-    ]
-    parts = [
-        f"Outputs of {escape_markdown(submission.name)}, checked and measured without a judge.",
-        format_table(["about", "this submission"], rows),
-    ]
-    if figures:
-        parts.append(format_table(["split", "metric", "value", "95 %"], figures, 2))
-    parts.append("Nothing is judged before a maintainer accepts it.")
-    return "\n\n".join(parts)
+    )

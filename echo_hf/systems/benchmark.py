@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 from datasets import Dataset
+from huggingface_hub import HfApi
 from pydantic import ValidationError
 
 from echo_hf._infra.atomic import find_complete
@@ -82,6 +83,8 @@ class Benchmark:
 
     reference: str
     cache: Path | None = field(default=None, kw_only=True)
+    # Null for one with huggingface_hub's own address and token.
+    api: HfApi | None = field(default=None, kw_only=True, repr=False, compare=False)
     is_sealed: bool = field(default=False, kw_only=True)  # its run's own sealed samples
     # What was read, beside the state of the files that it was read from.
     _read: dict[str, tuple[FileStates, Any]] = field(
@@ -148,7 +151,9 @@ class Benchmark:
 
     def read_manifest(self) -> Manifest:
         repo, revision = self._place
-        manifest = self._read_once(MANIFEST, lambda: load_manifest(repo, revision=revision))
+        manifest = self._read_once(
+            MANIFEST, lambda: load_manifest(repo, revision=revision, api=self.api)
+        )
         if manifest.sealed and manifest.sealed.private and not self.is_sealed:
             raise ReleaseError(
                 f"release {self.reference!r} holds sealed samples themselves, which no other run "
@@ -179,7 +184,9 @@ class Benchmark:
             if revision == "":
                 message = f"{self.reference!r} names no revision: expected a tag after the @"
                 raise HubError(message)
-            rows = load_benchmark(repo, split, revision=revision, rows_cache=self.cache)
+            rows = load_benchmark(
+                repo, split, revision=revision, rows_cache=self.cache, api=self.api
+            )
         except HubError as error:
             if Path(self.reference).exists():
                 raise

@@ -22,6 +22,7 @@ from echo_hf.systems.base import GenerationResult, JsonMapping, OutcomeStage, Ta
 from echo_hf.systems.registry import parse_options, register
 from echo_hf.tables import Outcome
 
+NO_FILE, SEVERAL_FILES = "no_file", "several_files"  # codes of samples without just one
 # The stage in which a task ended, where the report does not name one.
 DEFAULT_STAGES = {
     Outcome.REFUSED: OutcomeStage.INPUT,
@@ -298,14 +299,14 @@ class FilesSystem:
                 stem = stem.replace(first, other) if outputs.nested else f"{stem}.{task.draw}"
                 file_name = f"{stem}.{suffix}"
             text = f"no file {file_name!r}, whatever its suffix, and no line in the manifest"
-            return failure_result(text, "no_file")
+            return failure_result(text, NO_FILE)
         entry = entry or FileEntry(sample_id=task.sample_id, draw=task.draw)
         path, image = None, None
         if entry.outcome is Outcome.OK:
             if entry.file is None and len(paths) != 1:
                 names = ", ".join(repr(path.name) for path in paths[:MAX_LISTED_FILES])
                 text = f"{names or 'no file'} of one sample, of which there should be one file"
-                code = "several_files" if paths else "no_file"
+                code = SEVERAL_FILES if paths else NO_FILE
                 return failure_result(text, code, OutcomeStage.ANSWER)
             path = paths[0] if entry.file is None else outputs.folder / entry.file
             try:

@@ -42,6 +42,7 @@ from echo_hf.systems.base import (
     may_be_supported,
     remove_secrets,
 )
+from echo_hf.systems.files import NO_FILE, SEVERAL_FILES
 from echo_hf.systems.journal import (
     SETTLED,
     UNUSABLE,
@@ -60,7 +61,7 @@ MAX_FAILURES_IN_A_ROW = 10
 TASK_FIELDS = ("sample_id", "sample_digest", "split", "draw")
 RESULT_FIELDS = ("outcome", "stage", "seed", "usage", "cost_usd")
 # Codes of failures that say nothing about the next task, however many there are in a row.
-SINGLE_TASK_CODES = frozenset({"no_file", "no_input", "several_files"})
+SINGLE_TASK_CODES = frozenset({NO_FILE, "no_input", SEVERAL_FILES})
 PLAIN_CODE = re.compile(r"[A-Za-z_]{1,40}|[0-9]{3}")  # quotes neither a prompt nor an id
 
 

@@ -15,10 +15,17 @@ from rich.console import Console
 from echo_hf.cli.build_view import show_holding
 from echo_hf.errors import HubError
 from echo_hf.hub.release import Release
-from echo_hf.hub.remote import RevisionWithPosts, delete_tags, find_revisions_with_posts, hub_errors
+from echo_hf.hub.remote import (
+    Remote,
+    RevisionWithPosts,
+    delete_tags,
+    find_revisions_with_posts,
+    hub_errors,
+)
 from echo_hf.tables import RESPONSES
 from tests.hub.conftest import REPO, Configs, Put, Samples, Write
 from tests.local_hub import FINE_READER, FINE_WRITER, READER, LocalHub
+from tests.local_hub_repository import Repository
 
 REFUSED = {
     None: "there is no token: run `hf auth login`, or set HF_TOKEN",
@@ -45,6 +52,20 @@ def test_a_token_that_may_not_write_is_found_before_any_work(
 
 def test_a_fine_grained_token_may_write_where_it_says_so(put: Put, release: Release) -> None:
     assert put(release, token=FINE_WRITER).tag == "v1"
+
+
+@pytest.mark.parametrize(("resource", "own"), [(None, [1]), (f"datasets/{REPO}", [2])])
+def test_a_request_is_own_by_its_account(
+    hub: LocalHub, monkeypatch: pytest.MonkeyPatch, resource: str | None, own: list[int]
+) -> None:
+    """A job's token stands for no user: the Hub names `[OIDC]`, as nobody can be called."""
+    if resource:
+        monkeypatch.setenv("HF_OIDC_RESOURCE", resource)
+    repository = hub.repositories[REPO] = Repository()
+    for author in ("mira", "[OIDC] of a job", "sora"):
+        repository.propose("Publish echo", "", None, author)
+    requests = Remote(hub.api(), REPO).list_own_requests()
+    assert [request.number for request in requests] == own
 
 
 def test_a_hub_out_of_reach_is_told(

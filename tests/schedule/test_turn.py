@@ -88,6 +88,18 @@ def test_a_newer_proposal_takes_the_place_of_one_that_nobody_merged(
     assert repository.pulls[1].said[1:] == [f"Newer: {done.request}"]
 
 
+def test_a_copy_by_another_account_takes_the_place_of_no_proposal(
+    hub: LocalHub, take: Take
+) -> None:
+    take()
+    repository = hub.repositories[REPO]
+    repository.pulls[1].author = "sora"
+    assert take().request == f"{hub.url}/datasets/{REPO}/discussions/2"
+    assert repository.open_pulls == {1: f"Publish {NAME}", 2: f"Publish {NAME}"}
+    repository.merge(1)
+    assert take().tagged == ()
+
+
 def test_a_request_says_once_why_nothing_is_proposed(
     hub: LocalHub, take: Take, config: Path
 ) -> None:

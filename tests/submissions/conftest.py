@@ -20,14 +20,17 @@ from PIL import Image
 
 from echo_hf.config.sections import SubmissionsOptions
 from echo_hf.engines.base import Request
+from echo_hf.errors import MissingExtraError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import write_release
 from echo_hf.hub.remote import Remote
 from echo_hf.hub.run_tables import select_released_tables
 from echo_hf.images.store import ImageStore
+from echo_hf.judging import speaks_to_judge
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
+from echo_hf.metrics.ocr_accuracy import TextLines
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.submissions.requests import SubmissionRequests
 from echo_hf.submissions.submit import submit
@@ -118,10 +121,7 @@ def release(_release: Path) -> Path:
 
 @contextmanager
 def published(release: Path, hub: LocalHub) -> Iterator[LocalHub]:
-    resolve = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(huggingface_hub.constants, "ENDPOINT", hub.url)
-        patch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", resolve)
         patch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
         patch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)  # it is on loopback
         publish(release, REPO, TAG, api=hub.api(), allow_unscreened=True)
@@ -156,6 +156,8 @@ def sign(folder: Path, **changes: Any) -> None:
     path = folder / "submission.json"
     told = {**json.loads(path.read_bytes()), **changes}
     told.pop("digest")
+    if "name" in changes:
+        told["figures"] = [{**row, "system": changes["name"]} for row in told["figures"]]
     shards = sorted(folder.glob("*.parquet"))
     told["files"] = [
         {
@@ -170,8 +172,9 @@ def sign(folder: Path, **changes: Any) -> None:
     path.write_text(json.dumps(told), "utf-8")
 
 
-def files_in(folder: Path, name: str = "fern") -> dict[str, bytes]:
-    return {f"submissions/{name}/{path.name}": path.read_bytes() for path in folder.iterdir()}
+def files_in(folder: Path, name: str = "fern", tag: str = TAG) -> dict[str, bytes]:
+    start = f"submissions/{tag}/{name}"
+    return {f"{start}/{path.name}": path.read_bytes() for path in folder.iterdir()}
 
 
 def propose(hub: LocalHub, files: Mapping[str, bytes], author: str = "tofu") -> int:
@@ -183,9 +186,29 @@ def propose(hub: LocalHub, files: Mapping[str, bytes], author: str = "tofu") -> 
     return repository.propose(f"Submit fern to {TAG}", "by a stranger", oid, author)
 
 
+class ScriptedReader:
+    """In place of the three networks that read words: the reader of the extra `ocr`."""
+
+    definition: Mapping[str, Any] = {"networks": {}}
+
+    def read(self, _: object) -> TextLines:
+        return TextLines(())
+
+
+def lack_reader() -> None:
+    """A machine without the extra `ocr`."""
+    raise MissingExtraError("reading", "ocr")
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that has the extra `ocr`, and outputs without words."""
+    monkeypatch.setattr(speaks_to_judge, "TextReader", ScriptedReader)
+
+
 @pytest.fixture
 def requests(board: LocalHub, tmp_path: Path) -> SubmissionRequests:
     """The maintainer's side."""
     remote = Remote(board.api(), REPO)
     folder = RunFolder(tmp_path / "runs" / "mine")
-    return SubmissionRequests(SubmissionsOptions(), remote, folder, lambda _: False)
+    return SubmissionRequests(SubmissionsOptions(), remote, folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -13,18 +14,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 from huggingface_hub import HfApi
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
+from scipy.stats import norm, t
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.errors import ConfigError, ScoreError, SubmissionError
+from echo_hf.errors import ConfigError, HubError, ScoreError, SubmissionError
 from echo_hf.hub.leaderboard import read_scored, render_leaderboard
 from echo_hf.hub.load import load_manifest
-from echo_hf.schedule.turn import accept, list_submissions, open_submissions, turn
+from echo_hf.hub.publish import publish
+from echo_hf.hub.remote import Remote
+from echo_hf.judging import speaks_to_judge
+from echo_hf.schedule.lease import RunLease
+from echo_hf.schedule.turn import COUNT_FILE, accept, list_submissions, open_submissions, turn
+from echo_hf.submissions import accept as accepting
+from echo_hf.submissions.submit import submit
 from tests.errors_for_tests import said_by
 from tests.hub.conftest import Command
 from tests.judging.judges_for_tests import ScriptedJudge, judge_of
 from tests.local_hub import STRANGER, LocalHub
+from tests.local_hub_repository import StoredFile
 from tests.schedule.conftest import change
 from tests.submissions.conftest import (
     EDITS,
@@ -35,12 +44,14 @@ from tests.submissions.conftest import (
     WORDS,
     files_in,
     folder_of,
+    lack_reader,
     noise,
     propose,
     rating_of,
     sign,
 )
 
+pytestmark = pytest.mark.usefixtures("reader")
 SCHEDULE = {"repo_id": REPO, "budget_usd": 10, "allow_rules": True, "allow_unscreened": True}
 
 
@@ -80,6 +91,172 @@ def fit(samples: tuple[str, ...], fixed: Mapping[str, float], free: tuple[str, .
     return [*minimize(loss, np.zeros(len(free)), tol=1e-12).x]
 
 
+def points_of(system: str, name: str, *, has_lost: bool = False) -> dict[str, float]:
+    """The points of a sample against each anchor; none where there is nothing to rate."""
+    if has_lost:
+        return dict.fromkeys(SYSTEMS, 0.0)
+    (own,) = ratings(system, (name,))
+    given = {other: ratings(other, (name,))[0] for other in SYSTEMS}
+    return {other: (own > rating) + 0.5 * (own == rating) for other, rating in given.items()}
+
+
+def place(points: list[dict[str, float]], strengths: Mapping[str, float]) -> float:
+    """The strength at which as many points are expected as there are."""
+
+    def surplus(strength: float) -> float:
+        wins = sum(1 / (1 + math.exp(value - strength)) for value in strengths.values())
+        return len(points) * wins - sum(sum(each.values()) for each in points)
+
+    return float(brentq(surplus, -15, 15))
+
+
+def draw_interval(
+    points: list[dict[str, float]], strengths: Mapping[str, float]
+) -> tuple[float, float]:
+    """Percentiles of places of samples drawn anew, cut off by Student's t as samples are few."""
+    rng, n = np.random.default_rng(7), len(points)
+    drawn = [place([points[at] for at in rng.integers(0, n, n)], strengths) for _ in range(2000)]
+    tail = norm.cdf(math.sqrt(n / (n - 1)) * t.ppf(0.025, n - 1))
+    low, high = np.quantile(drawn, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def test_samples_without_an_output_of_its_own_have_lost(
+    board: LocalHub, config: Path, eyes: ScriptedJudge, tmp_path: Path
+) -> None:
+    """Left out, refused or copied: whoever leaves out the worst falls behind."""
+    worst = sorted(WORDS, key=lambda name: sum(points_of("fern", name).values()))
+    copied, refused, lost = worst[:2], worst[2], set(worst[:6])
+    folder = folder_of(
+        tmp_path / "images",
+        draw=lambda system, name: noise("ash" if name in copied else system, name),
+        samples=[name for name in NAMES if name in copied or name not in lost],
+    )
+    line = {"sample_id": refused, "outcome": "refused"}
+    (folder / "manifest.jsonl").write_text(json.dumps(line))
+    submit(f"{REPO}@{TAG}", f"fern={folder}", api=board.api())
+    done = accept(config, 1, api=board.api())
+    assert done.placement is not None
+    placed = done.placement.splits["text_to_image"]
+    assert (placed.rated, placed.asked) == (14, 20)
+    assert len(eyes.asked) == len(NAMES) - len(lost)
+    anchors = np.array(fit(WORDS, {}, SYSTEMS))
+    strengths = dict(zip(SYSTEMS, anchors - anchors.mean(), strict=True))
+    points = [points_of("fern", name, has_lost=name in lost) for name in WORDS]
+    assert placed.strength == pytest.approx(place(points, strengths), abs=1e-3)
+    everything = place([points_of("fern", name) for name in WORDS], strengths)
+    assert placed.strength < everything
+    (comment,) = board.repositories[REPO].pulls[1].said[1:]
+    assert "14 of 20" in comment
+    board.repositories[REPO].merge(1)
+    page = render_leaderboard(read_scored(REPO, api=board.api()), TAG, "text_to_image")
+    assert "<td>14 of 20</td>" in page
+
+
+def test_nobody_is_asked_before_words_in_outputs_are_looked_at(
+    board: LocalHub,
+    bundle: Path,
+    config: Path,
+    eyes: ScriptedJudge,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(speaks_to_judge, "TextReader", lack_reader)
+    propose(board, files_in(bundle))
+    assert 'pip install "echo-hf[ocr]"' in said_by(ConfigError, accept, config, 1, api=board.api())
+    assert eyes.asked == []
+
+
+def test_what_was_paid_goes_along_with_the_state(
+    board: LocalHub, bundle: Path, config: Path, eyes: ScriptedJudge, tmp_path: Path
+) -> None:
+    """Whichever machine goes on."""
+    propose(board, files_in(bundle))
+    state = tmp_path / "state"
+    state.mkdir()
+    for machine, budget in (("first", 2.0), ("second", 10.0)):
+        done = accept(
+            config, 1, budget_usd=budget, runs=tmp_path / machine, state=state, api=board.api()
+        )
+    assert done.placement is not None
+    assert len(eyes.asked) == len(NAMES)
+    assert not [path for path in state.rglob("accepted/**/*") if path.is_file()]
+
+
+@pytest.fixture
+def stopped(
+    board: LocalHub, bundle: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> LocalHub:
+    """A machine that is switched off right after a place was added to its request."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    propose(board, files_in(bundle))
+    with monkeypatch.context() as patch:
+        patch.setattr(accepting, "_finish", stop)
+        with pytest.raises(KeyboardInterrupt):
+            accept(config, 1, api=board.api())
+    assert "submissions/v1/fern/result.json" in board.files(REPO, "refs/pr/1")
+    return board
+
+
+def test_a_place_that_was_added_and_not_recorded_is_known_again(
+    stopped: LocalHub, config: Path, eyes: ScriptedJudge
+) -> None:
+    """By its very bytes: the author is not told that a stranger's file is there."""
+    repository = stopped.repositories[REPO]
+    head, text = repository.branches["refs/pr/1"], stopped.files(REPO, "refs/pr/1")
+    with open_submissions(config, api=stopped.api()) as (_, requests):
+        (state,) = [each.state for each in requests.answer_open()]
+    assert state == "stopped while it was accepted: repeat --accept"
+    assert len(repository.pulls[1].said) == 1
+    done = accept(config, 1, api=stopped.api())
+    assert done.placement is not None
+    assert done.placement.to_text().encode() == text["submissions/v1/fern/result.json"]
+    assert (done.cost_usd, len(eyes.asked)) == (0.0, len(NAMES))
+    assert repository.branches["refs/pr/1"] == head
+    assert head[:10] in repository.pulls[1].said[-1]
+    assert [each.state for each in list_submissions(config, api=stopped.api())] == [
+        "accepted: merge it"
+    ]
+
+
+def test_a_place_beside_other_outputs_is_not_theirs(
+    stopped: LocalHub, bundle: Path, config: Path, eyes: ScriptedJudge
+) -> None:
+    """The author changes them while the machine is off."""
+    repository = stopped.repositories[REPO]
+    sign(bundle, model="another")
+    head = repository.commits[repository.branches["refs/pr/1"]]
+    data = StoredFile((bundle / "submission.json").read_bytes())
+    files = {**head.files, "submissions/v1/fern/submission.json": data}
+    repository.branches["refs/pr/1"] = repository.add("Mine", head.oid, files)
+    done = accept(config, 1, api=stopped.api())
+    assert done.placement is not None
+    assert done.placement.model == "another"
+    assert len(eyes.asked) == 2 * len(NAMES)
+    told = json.loads(stopped.files(REPO, "refs/pr/1")["submissions/v1/fern/result.json"])
+    assert told["submission"] == done.placement.submission
+
+
+def test_a_comment_that_failed_is_made_by_the_next_call(
+    board: LocalHub, bundle: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise HubError("the Hub does not answer")
+
+    propose(board, files_in(bundle))
+    with monkeypatch.context() as patch:
+        patch.setattr(Remote, "comment", fail)
+        said_by(HubError, accept, config, 1, api=board.api())
+    comments = board.repositories[REPO].pulls[1].said
+    assert len(comments) == 1
+    for _ in range(2):
+        assert "is accepted: merge" in said_by(ConfigError, accept, config, 1, api=board.api())
+    assert len(comments) == 2
+    assert "is placed on v1" in comments[-1]
+
+
 @pytest.mark.parametrize(
     ("split", "samples"), [("text_to_image", WORDS), ("image_to_image", EDITS)]
 )
@@ -102,12 +279,14 @@ def test_a_submission_from_the_command_line_to_a_placed_board(
     (expected,) = fit(samples, strengths, ("fern",))
     assert placed.strength == pytest.approx(expected, abs=1e-3)
     assert placed.rank == 1 + sum(value > expected for value in strengths.values())
-    assert (placed.systems, placed.rated) == (4, len(samples))
-    if placed.low is not None and placed.high is not None:
-        assert placed.low < placed.strength < placed.high
+    assert (placed.systems, placed.rated, placed.asked) == (4, len(samples), len(samples))
+    assert (placed.ends is None) == (len(samples) < 10)
+    if placed.ends:
+        points = [points_of("fern", name) for name in samples]
+        assert placed.ends == pytest.approx(draw_interval(points, strengths), abs=0.1)
 
 
-def test_from_a_fresh_environment_into_the_request_and_then_on_the_leaderboard(
+def test_from_a_process_of_its_own_into_the_request_and_then_on_the_leaderboard(
     board: LocalHub, config: Path, command: Command, tmp_path: Path
 ) -> None:
     given = ["--images", f"fern={folder_of(tmp_path / 'images')}", "--model", "<b>fern</b>"]
@@ -122,14 +301,14 @@ def test_from_a_fresh_environment_into_the_request_and_then_on_the_leaderboard(
     assert (done.code, done.errors.replace("\r", "").count("echo-hf:")) == (0, 0)
     assert "merge it by hand" in done.output
     after = board.files(REPO, "refs/pr/1")
-    assert after.keys() - before.keys() == {"submissions/fern/result.json"}
-    told = json.loads(after["submissions/fern/result.json"])
-    submitted = json.loads(before["submissions/fern/submission.json"])
+    assert after.keys() - before.keys() == {"submissions/v1/fern/result.json"}
+    told = json.loads(after["submissions/v1/fern/result.json"])
+    submitted = json.loads(before["submissions/v1/fern/submission.json"])
     assert told["submission"] == submitted["digest"]
     comment = repository.pulls[1].said[-1]
     assert "Sealed samples were not asked for" in comment
     assert repository.branches["refs/pr/1"][:10] in comment
-    assert "submissions/fern/result.json" not in board.files(REPO)
+    assert "submissions/v1/fern/result.json" not in board.files(REPO)
     assert [one.state for one in list_submissions(config, api=board.api())] == [
         "accepted: merge it"
     ]
@@ -140,7 +319,7 @@ def test_from_a_fresh_environment_into_the_request_and_then_on_the_leaderboard(
     row = next(line for line in page.splitlines() if "<td>fern<br>" in line)
     placed = told["splits"]["text_to_image"]
     assert f"<td>{placed['strength']:.3f}</td>" in row
-    assert f"<td>{placed['rank']} of 4</td>" in row
+    assert f"<td>{placed['rank']} of 4</td><td>20 of 20</td>" in row
     assert "&lt;b&gt;fern&lt;/b&gt;" in row
     assert "Sealed samples were not asked for" in page
     assert load_manifest(REPO, revision="main", api=board.api()).name == "lumen"
@@ -166,7 +345,7 @@ def test_what_is_changed_after_it_was_accepted_is_not_merged_unseen(
     accept(config, 1, api=board.api())
     repository = board.repositories[REPO]
     head = repository.commits[repository.branches["refs/pr/1"]]
-    stolen = {**head.files, "submissions/fern/submission.json": head.files["README.md"]}
+    stolen = {**head.files, "submissions/v1/fern/submission.json": head.files["README.md"]}
     repository.branches["refs/pr/1"] = repository.add("Mine", head.oid, stolen)
     with open_submissions(config, api=board.api()) as (_, requests):
         assert [one.state for one in requests.answer_open()] == ["refused: other_files"]
@@ -181,11 +360,96 @@ def test_a_turn_looks_at_submissions_after_it_has_proposed_its_own_release(
         done = turn(config, api=board.api())
         assert done.held == ()
         assert [*done.steps][-2:] == ["propose", "submissions"]
-        assert done.steps["submissions"] == "1 refused: flawed, 1 waits for --accept"
+        assert done.steps["submissions"] == "1 refused: name_taken, 1 waits for --accept"
     repository = board.repositories[REPO]
     assert [len(pull.said) for pull in repository.pulls.values()] == [2, 2, 1]
     assert repository.open_pulls[3] == "Publish mine"
     assert eyes.asked == []
+
+
+RELEASE_TITLE = "Publish mine.7"  # as the loop of the config `mine` names its own
+
+
+def test_a_title_makes_no_request_one_of_the_loop(
+    board: LocalHub, bundle: Path, config: Path
+) -> None:
+    """Whoever opened a request may call it a release: neither hidden, closed nor tagged."""
+    repository, number = board.repositories[REPO], propose(board, files_in(bundle))
+    repository.pulls[number].title = RELEASE_TITLE
+    assert [one.state for one in list_submissions(config, api=board.api())] == ["not looked at yet"]
+    assert turn(config, api=board.api()).steps["submissions"] == "1 waits for --accept"
+    assert repository.pulls[number].status == "open"
+    repository.merge(number)
+    assert turn(config, api=board.api()).tagged == ()
+    assert [*repository.tags] == [TAG]
+
+
+def test_a_merge_that_adds_a_submission_is_no_release(
+    board: LocalHub, bundle: Path, config: Path
+) -> None:
+    """Even where the account of the loop has submitted it."""
+    repository, number = board.repositories[REPO], propose(board, files_in(bundle), "mira")
+    repository.pulls[number].title = RELEASE_TITLE
+    repository.merge(number)
+    done = turn(config, api=board.api())
+    assert "discussions/1 adds a submission, and is no release" in done.steps["settle"]
+    assert [*repository.tags] == [TAG]
+
+
+def test_a_name_is_held_by_the_request_that_was_accepted(
+    board: LocalHub, bundle: Path, config: Path, eyes: ScriptedJudge, tmp_path: Path
+) -> None:
+    """Or else by the earlier one: nobody pays for two, of which one can be merged."""
+    propose(board, files_in(bundle))
+    folder = folder_of(tmp_path / "moss", "moss")
+    submit(f"{REPO}@{TAG}", f"fern={folder}", api=board.api(STRANGER))
+    assert accept(config, 2, api=board.api()).placement is not None
+    asked = len(eyes.asked)
+    said = said_by(SubmissionError, accept, config, 1, api=board.api())
+    assert "an earlier request has 'submissions/v1/fern'" in said
+    assert len(eyes.asked) == asked
+    with open_submissions(config, api=board.api()) as (_, requests):
+        states = [one.state for one in requests.answer_open()]
+    assert states == ["refused: name_taken", "accepted: merge it"]
+
+
+def test_a_model_enters_a_further_release_under_its_name(
+    board: LocalHub, bundle: Path, config: Path, release: Path, tmp_path: Path
+) -> None:
+    """With the same outputs, which are copies where another account submits them."""
+    repository = board.repositories[REPO]
+    propose(board, files_in(bundle))
+    accept(config, 1, api=board.api())
+    repository.merge(1)
+    publish(release, REPO, "v2", api=board.api(), allow_unscreened=True)
+    folder = folder_of(tmp_path / "fern")
+    submit(f"{REPO}@v2", f"fern={folder}", api=board.api(STRANGER))
+    proposed = board.files(REPO, "refs/pr/2")
+    again = {path: data for path, data in proposed.items() if path not in board.files(REPO)}
+    assert {path.rpartition("/")[0] for path in again} == {"submissions/v2/fern"}
+    with open_submissions(config, api=board.api()) as (_, requests):
+        assert [one.state for one in requests.answer_open()] == ["waits for --accept"]
+        repository.pulls[2].status = "closed"
+        propose(board, again, "sora")
+        assert [one.state for one in requests.answer_open()] == ["refused: flawed"]
+    assert "submission 'fern' to 'v1'" in repository.pulls[3].said[-1]
+
+
+def test_submissions_are_listed_while_a_turn_works_elsewhere(
+    board: LocalHub, bundle: Path, config: Path, tmp_path: Path
+) -> None:
+    """Of what is kept between turns they are only read."""
+    state, api = tmp_path / "state", board.api()
+    state.mkdir()
+    propose(board, files_in(bundle))
+    with open_submissions(config, runs=tmp_path / "one", state=state, api=api) as (_, requests):
+        requests.answer_open()
+    kept = (state / "mine" / COUNT_FILE).read_bytes()
+    with RunLease(state / ".mine.lease").hold():
+        listed = list_submissions(config, runs=tmp_path / "two", state=state, api=api)
+    assert [one.state for one in listed] == ["waits for --accept"]
+    assert (state / "mine" / COUNT_FILE).read_bytes() == kept
+    assert not (tmp_path / "two").exists()
 
 
 def other_judge(config: Path) -> None:

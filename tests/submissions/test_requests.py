@@ -18,11 +18,24 @@ from echo_hf.config.sections import SubmissionsOptions
 from echo_hf.hub.publish import publish
 from echo_hf.hub.submissions import OUTPUTS_SCHEMA, Refusal
 from echo_hf.images.tricks import TRICKS, Scene
+from echo_hf.judging import speaks_to_judge
+from echo_hf.metrics import registered
 from echo_hf.submissions.requests import SubmissionRequests
 from tests.images.test_tricks import STREET
 from tests.judging.judges_for_tests import ScriptedJudge
 from tests.local_hub import LocalHub
-from tests.submissions.conftest import NAMES, REPO, files_in, noise, propose, sign, write_release_of
+from tests.local_hub_repository import StoredFile
+from tests.submissions.conftest import (
+    NAMES,
+    REPO,
+    TAG,
+    files_in,
+    lack_reader,
+    noise,
+    propose,
+    sign,
+    write_release_of,
+)
 from tests.submissions.test_submit import bomb, of_ash, with_notes
 
 Draw = Callable[[str, str], bytes]
@@ -108,6 +121,17 @@ def claim(folder: Path) -> None:
     sign(folder, figures=told["figures"])
 
 
+def claim_more(metric: str, split: str = "text_to_image") -> Callable[[Path], None]:
+    """A figure that these outputs alone do not have."""
+
+    def write(folder: Path) -> None:
+        figures = json.loads((folder / "submission.json").read_bytes())["figures"]
+        row = {**figures[0], "metric": metric, "split": split, "value": 0.999}
+        sign(folder, figures=[*figures, row])
+
+    return write
+
+
 HOSTILE: dict[str, tuple[Callable[[Path], None], Refusal, str]] = {
     "a path in the table": (
         with_cell("edit0", {"bytes": None, "path": "/etc/passwd"}),
@@ -147,6 +171,31 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], Refusal, str]] = {
     "another dataset": (say(repo_id="tofu/echo"), Refusal.UNKNOWN_RELEASE, "'tofu/echo'"),
     "another manifest": (say(manifest="0" * 64), Refusal.UNKNOWN_RELEASE, "another manifest"),
     "a claim": (claim, Refusal.OTHER_FIGURES, "says that 'color_shift' of 'image_to_image' is"),
+    "a win rate": (
+        claim_more("win_rate"),
+        Refusal.OTHER_FIGURES,
+        "'win_rate' of 'text_to_image' is 0.999, and it is none",
+    ),
+    "a rubric's figure": (
+        claim_more("text_rendering"),
+        Refusal.OTHER_FIGURES,
+        "'text_rendering' of 'text_to_image' is 0.999, and it is none",
+    ),
+    "a split without inputs": (
+        claim_more("color_shift"),
+        Refusal.OTHER_FIGURES,
+        "'color_shift' of 'text_to_image' is 0.999, and it is none",
+    ),
+    "a count of nothing": (
+        say(counts={"outputs": 24, "stars": 5}),
+        Refusal.OTHER_FIGURES,
+        "stars is 5, and it is 0",
+    ),
+    "fewer repeats": (
+        drawn_by(lambda system, name: noise(system, "fox" if name in NAMES[:2] else name)),
+        Refusal.OTHER_FIGURES,
+        "repeated_image is 0, and it is 2",
+    ),
     "more samples": (say(samples=99), Refusal.OTHER_FIGURES, "samples is 99, and it is 24"),
     "a number of 4,000 digits": (
         say(samples=10**4000),
@@ -184,17 +233,17 @@ def test_a_hostile_submission_has_an_answer_of_one_line(
 PATHS: dict[str, tuple[dict[str, bytes], Refusal, str]] = {
     "a card": ({"README.md": b"# Mine"}, Refusal.OTHER_FILES, "also changes 'README.md'"),
     "another folder": (
-        {"submissions/moss/submission.json": b"{}"},
+        {"submissions/v1/moss/submission.json": b"{}"},
         Refusal.OTHER_FILES,
-        "also changes 'submissions/moss/submission.json'",
+        "also changes 'submissions/v1/moss/submission.json'",
     ),
     "a folder in it": (
-        {"submissions/fern/more/x.parquet": b""},
+        {"submissions/v1/fern/more/x.parquet": b""},
         Refusal.OTHER_FILES,
         "has a file 'more/x.parquet'",
     ),
     "10,000 files": (
-        {f"submissions/fern/outputs-{number:05}.parquet": b"" for number in range(10_000)},
+        {f"submissions/v1/fern/outputs-{number:05}.parquet": b"" for number in range(10_000)},
         Refusal.TOO_MANY_FILES,
         "expected at most 33",
     ),
@@ -258,6 +307,31 @@ def test_a_good_submission_waits_and_costs_nothing(
     assert eyes.asked == []
 
 
+def test_what_is_not_computed_again_is_named(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words that nobody reads here, what was removed, and a metric whose packages are not here."""
+    monkeypatch.setattr(speaks_to_judge, "TextReader", lack_reader)
+    monkeypatch.setattr(registered()["face_identity"], "packages", ("not_to_be_had",))
+    claim_more("face_identity", "image_to_image")(bundle)
+    sign(bundle, counts={"outputs": 24, "read_by_ocr": 24, "metadata_gps": 3})
+    propose(board, files_in(bundle))
+    assert [one.state for one in requests.answer_open()] == ["waits for --accept"]
+    (comment,) = (text.replace("\\", "") for text in comments(board))
+    named = "metadata_gps 3, read_by_ocr 24, face_identity of image_to_image"
+    assert f"Not computed again: {named}." in comment
+    assert "Words in them were not looked at (the extra `ocr` is not here), and" in comment
+
+
+def test_words_that_were_read_have_to_be_there(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests, reader: None
+) -> None:
+    sign(bundle, counts={"outputs": 24, "read_by_ocr": 25})
+    propose(board, files_in(bundle))
+    assert [one.state for one in requests.answer_open()] == ["refused: other_figures"]
+    assert "read_by_ocr is 25, and it is 24" in comments(board)[0].replace("\\", "")
+
+
 def test_what_changes_is_looked_at_again(
     board: LocalHub, bundle: Path, requests: SubmissionRequests
 ) -> None:
@@ -277,6 +351,43 @@ def test_a_request_is_compared_with_where_it_left_the_main_branch(
     propose(board, files_in(bundle))
     board.repositories[REPO].change("something else", notes=b"later")
     assert [one.state for one in requests.answer_open()] == ["waits for --accept"]
+
+
+def test_a_request_whose_start_is_gone_is_answered_and_others_are_left_alone(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests
+) -> None:
+    """As after the history of the main branch was squashed, which is listed once for them all."""
+    repository = board.repositories[REPO]
+    merged = {"submissions/v1/moss/submission.json": StoredFile(b"{}")}
+    kept = {**repository.commits[repository.head].files, **merged}
+    repository.branches["main"] = repository.add("Submit moss", repository.head, kept)
+    propose(board, files_in(bundle))
+    propose(board, {"README.md": b"# A typo"})
+    repository.branches["main"] = repository.add("squashed", None, kept)
+    board.asked.clear()
+    assert [one.state for one in requests.answer_open()] == ["refused: no_base"]
+    assert "has lost the commit that it began at" in comments(board)[0]
+    assert comments(board, 2) == []
+    listed = f"/api/datasets/{REPO}/commits/"
+    histories = [path.removeprefix(listed) for _, path in board.asked if path.startswith(listed)]
+    assert histories.count("main") == 1
+
+
+def test_a_fault_of_the_maintainers_is_no_answer(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests
+) -> None:
+    """Such as a release whose files were damaged: it is looked at again in the next turn."""
+    repository = board.repositories[REPO]
+    files = repository.commits[repository.tags[TAG]].files
+    path = next(path for path in files if path.startswith("text_to_image/"))
+    whole = files[path]
+    files[path] = replace(whole, data=whole.data[:-1] + b"?")  # type: ignore[index]
+    propose(board, files_in(bundle))
+    assert [one.state for one in requests.answer_open()] == ["not looked at yet"]
+    assert (comments(board), requests.read_record().requests) == ([], {})
+    (failed,) = requests.failed
+    assert failed.startswith(f"{board.url}/datasets/{REPO}/discussions/1: ")
+    assert path in failed
 
 
 def test_requests_without_a_submission_are_left_alone(
@@ -325,9 +436,10 @@ def test_an_account_has_a_quota(
     propose(board, files_in(bundle, "moss"), "sora")
     states = [one.state for one in requests.answer_open()]
     assert states == ["waits for --accept", "refused: over_quota", "refused: flawed"]
-    assert "has 1 submissions open: expected at most 1" in comments(board, 2)[0].replace("\\", "")
+    assert "has 1 submission open: expected at most 1" in comments(board, 2)[0].replace("\\", "")
+    repository.pulls[2].said.append("why?")
     requests.answer_open()
-    assert len(comments(board, 2)) == 1
+    assert comments(board, 2)[1:] == ["why?"]
     repository.pulls[1].status = "closed"
     assert next(one.state for one in requests.answer_open()) == "waits for --accept"
     repository.pulls[2].status = "closed"

@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +21,7 @@ from echo_hf.hub.load import open_release
 from echo_hf.hub.publish import publish
 from echo_hf.hub.submissions import Refusal
 from echo_hf.metrics import color_shift
+from echo_hf.submissions import submit as submitting
 from echo_hf.submissions.submit import SubmitResult, submit
 from tests.errors_for_tests import said_by
 from tests.hub.conftest import Command
@@ -37,7 +39,7 @@ from tests.submissions.conftest import (
     write_release_of,
 )
 
-PLACE = "submissions/fern"
+PLACE = "submissions/v1/fern"
 
 
 def test_a_stranger_proposes_what_the_folder_holds(
@@ -100,8 +102,8 @@ def of_ash(count: int) -> Callable[[str, str], bytes]:
     return lambda system, name: noise("ash" if NAMES.index(name) < count else system, name)
 
 
-def dry(folder: Path, release: str = f"{REPO}@{TAG}") -> SubmitResult:
-    return submit(release, f"fern={folder}", dry_run=True)
+def dry(board: LocalHub, folder: Path) -> SubmitResult:
+    return submit(f"{REPO}@{TAG}", f"fern={folder}", dry_run=True, api=board.api())
 
 
 def test_what_stays_is_counted(board: LocalHub, tmp_path: Path) -> None:
@@ -111,7 +113,7 @@ def test_what_stays_is_counted(board: LocalHub, tmp_path: Path) -> None:
         (folder / f"{name}.png").write_bytes(with_notes("fern", name))
     (folder / "holiday.png").write_bytes(noise("fern", "holiday"))
     (folder / "word00.1.png").write_bytes(noise("fern", "again"))
-    done = dry(folder)
+    done = dry(board, folder)
     assert done.submission.counts == {
         "outputs": len(NAMES) - 2,
         "copied_output": 2,
@@ -175,7 +177,9 @@ def test_what_is_no_submission_is_refused_in_a_line(
 
 def test_outputs_of_another_system_are_refused(board: LocalHub, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "fern", draw=of_ash(3))
-    assert "3 of 24 outputs are those of other systems" in said_by(SubmissionError, dry, folder)
+    assert "3 of 24 outputs are those of other systems" in said_by(
+        SubmissionError, dry, board, folder
+    )
 
 
 def test_outputs_that_only_look_like_another_systems_are_refused(
@@ -188,7 +192,7 @@ def test_outputs_that_only_look_like_another_systems_are_refused(
         image.resize((96, 96), Image.Resampling.BICUBIC).save(
             folder / f"{name}.png", "JPEG", quality=90
         )
-    said = said_by(SubmissionError, dry, folder)
+    said = said_by(SubmissionError, dry, board, folder)
     assert "3 of 24 outputs are those of other systems" in said
     assert "edit0: ash" in said
 
@@ -199,9 +203,71 @@ def test_images_of_another_tag_are_refused(
     """Whatever sample they were made for."""
     shifted = dict(zip(NAMES, (*NAMES[1:], NAMES[0]), strict=True))
     folder = folder_of(tmp_path / "fern", draw=lambda _, name: noise("dogwood", shifted[name]))
-    said = said_by(SubmissionError, dry, folder)
+    said = said_by(SubmissionError, dry, board, folder)
     assert "24 of 24 outputs are those of other systems or releases" in said
     assert "'dogwood' of v0" in said
+
+
+def saved_as(data: bytes, form: str, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    Image.open(io.BytesIO(data)).save(sink, form, **options)
+    return sink.getvalue()
+
+
+def test_images_of_another_tag_are_known_however_they_are_saved(
+    board: LocalHub, tmp_path: Path, publish_old: None
+) -> None:
+    """Without a loss for whatever sample; with some loss for the same one."""
+    shifted = dict(zip(NAMES, (*NAMES[1:], NAMES[0]), strict=True))
+
+    def lossless(_: str, name: str) -> bytes:
+        return saved_as(noise("dogwood", shifted[name]), "WEBP", lossless=True)
+
+    def lossy(_: str, name: str) -> bytes:
+        return saved_as(noise("elm", name), "JPEG", quality=95, subsampling=0)
+
+    for draw, system in ((lossless, "dogwood"), (lossy, "elm")):
+        folder = folder_of(tmp_path / system, draw=draw)
+        said = said_by(SubmissionError, dry, board, folder)
+        assert "24 of 24 outputs are those of other systems or releases" in said
+        assert f"'{system}' of v0" in said
+
+
+def test_images_of_a_merged_submission_are_known_however_they_are_saved(
+    board: LocalHub, bundle: Path, tmp_path: Path
+) -> None:
+    board.repositories[REPO].merge(propose(board, files_in(bundle)))
+    again = folder_of(
+        tmp_path / "again",
+        draw=lambda _, name: saved_as(noise("fern", name), "WEBP", lossless=True),
+    )
+    said = said_by(SubmissionError, submit, f"{REPO}@{TAG}", f"moss={again}", api=board.api())
+    assert "24 of 24 outputs are those of other systems" in said
+    assert "submission 'fern' to 'v1'" in said
+
+
+def test_beyond_a_limit_images_of_others_are_known_by_their_bytes_alone(
+    board: LocalHub, tmp_path: Path, publish_old: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submitting, "MAX_KNOWN_BYTES", 0)
+    folder = folder_of(
+        tmp_path / "fern",
+        draw=lambda _, name: saved_as(noise("dogwood", name), "WEBP", lossless=True),
+    )
+    assert dry(board, folder).checked.passed_over == 1
+    said = said_by(SubmissionError, dry, board, folder_of(tmp_path / "moss", "dogwood"))
+    assert "'dogwood' of v0" in said
+
+
+def test_a_refused_output_is_none(board: LocalHub, tmp_path: Path) -> None:
+    """Its maker says so in a manifest: it counts as one that is left out."""
+    folder = folder_of(tmp_path / "fern", samples=NAMES[2:])
+    lines = [
+        {"sample_id": NAMES[0], "outcome": "refused", "text": "I would rather not."},
+        {"sample_id": NAMES[1], "outcome": "no_image"},
+    ]
+    (folder / "manifest.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert dry(board, folder).submission.counts == {"outputs": len(NAMES) - 2, "not_submitted": 2}
 
 
 @pytest.fixture
@@ -241,7 +307,7 @@ def test_a_folder_takes_no_submission(release: Path, tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "fern")
     said = said_by(ConfigError, submit, str(release), f"fern={folder}")
     assert "add --to FOLDER or --dry-run" in said
-    assert dry(folder, str(release)).submission.repo_id is None
+    assert submit(str(release), f"fern={folder}", dry_run=True).submission.repo_id is None
     done = submit(str(release), f"fern={folder}", to=tmp_path / "to")
     assert done.path == tmp_path / "to" / "fern"
     assert {path.name for path in done.path.iterdir()} == {
@@ -254,7 +320,7 @@ def test_a_name_that_was_merged_is_taken(board: LocalHub, bundle: Path, tmp_path
     board.repositories[REPO].merge(propose(board, files_in(bundle)))
     folder = folder_of(tmp_path / "other", "other")
     said = said_by(SubmissionError, submit, f"{REPO}@{TAG}", f"fern={folder}", api=board.api())
-    assert "has a submission 'fern' already" in said
+    assert "has 'submissions/v1/fern' already" in said
     again = folder_of(tmp_path / "again")
     said = said_by(SubmissionError, submit, f"{REPO}@{TAG}", f"moss={again}", api=board.api())
     assert "24 of 24 outputs are those of other systems" in said

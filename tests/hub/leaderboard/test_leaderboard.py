@@ -62,6 +62,7 @@ from tests.hub.leaderboard.conftest import (
     words,
 )
 from tests.local_hub import STRANGER, LocalHub
+from tests.local_hub_repository import StoredFile
 from tests.local_hub_routes import space_key
 
 SEEN = frozenset((f"s{at}", f"{at:064x}") for at in range(COUNT))
@@ -482,7 +483,51 @@ def test_what_is_known_is_not_asked_for_again(hub: LocalHub, publish_scored: Pub
     publish_scored("v2", [figure("a", 0.8)])
     both = read_scored(REPO, known=known, api=hub.api())
     assert [each.tag for each in both] == ["v2", "v1"]
-    assert both[1] is known[0]
+    assert both[1].figures is known[0].figures
+
+
+def test_a_submission_is_a_row_of_the_release_that_it_was_placed_on(
+    hub: LocalHub, publish_scored: Publish
+) -> None:
+    """Also where a tag is made anew without a new head; of other content it is no row."""
+    for tag, value in {"v1": 0.7, "v2": 0.8}.items():
+        publish_scored(tag, [figure("a", value)])
+    repository = hub.repositories[REPO]
+    first, second = (repository.commits[repository.tags[tag]] for tag in ("v1", "v2"))
+    placed = {
+        "name": "fern",
+        "model": "fern",
+        "developer": "unknown",
+        "repo_id": REPO,
+        "tag": "v1",
+        "manifest": first.files["manifest.json"].sha256,
+        "submission": "0" * 64,
+        "protocol": "corrected",
+        "judges": ["qwen"],
+        "splits": {SPLIT: {"systems": 2, "rated": 9, "asked": 9}},
+        "day": "2026-03-02",
+    }
+
+    def merge(**changes: str) -> None:
+        data = json.dumps({**placed, **changes}).encode()
+        added = {"submissions/v1/fern/result.json": StoredFile(data)}
+        files = {**repository.commits[repository.head].files, **added}
+        repository.branches["main"] = repository.add("Submit", repository.head, files)
+
+    def count(known: Sequence[ScoredRelease] = ()) -> list[int]:
+        return [len(each.submitted) for each in read_scored(REPO, known=known, api=hub.api())]
+
+    merge()
+    known = read_scored(REPO, api=hub.api())
+    assert [len(each.submitted) for each in known] == [0, 1]
+    repository.tags["v1"] = repository.add("the same", first.oid, first.files)
+    assert count(known) == [0, 1]
+    repository.tags["v1"] = repository.add("other content", first.oid, second.files)
+    assert count(known) == [0, 0]
+    repository.tags["v1"] = first.oid
+    for changes in ({"repo_id": "tofu/echo"}, {"tag": "v2"}, {"name": "moss"}):
+        merge(**changes)
+        assert count() == [0, 0]
 
 
 def test_a_tampered_release_is_named_and_the_others_stay(
