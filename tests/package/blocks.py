@@ -40,7 +40,9 @@ class Environment:
     bin: Path
     home: Path
 
-    def run(self, command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, command: Sequence[str], folder: Path, **more: str
+    ) -> subprocess.CompletedProcess[str]:
         """Runs a command there, with no checkout on its path and without the network's Hub."""
         kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
         path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
@@ -48,7 +50,7 @@ class Environment:
         return subprocess.run(
             [*command],
             cwd=folder,
-            env={**kept, "PATH": path, "HOME": str(self.home), "HF_HUB_OFFLINE": "1"},
+            env={**kept, "PATH": path, "HOME": str(self.home), "HF_HUB_OFFLINE": "1"} | more,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
