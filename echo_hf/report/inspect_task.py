@@ -45,6 +45,7 @@ def _draw_release(release: str | None = None, split: str | None = None) -> Task:
         release: Folder of a release, a run, or ORGANIZATION/NAME@TAG on the Hub.
         split: `image_to_image` or `text_to_image`; both where null.
     """
+    # Of all errors inspect_ai shows this class alone in a line, and exports it nowhere.
     from inspect_ai._util.error import PrerequisiteError
     from rich.markup import escape
 

@@ -188,3 +188,29 @@ def test_what_cannot_be_drawn_is_said_in_a_line(inspect: Run, tmp_path: Path) ->
         assert "echo-hf: " in told
         assert line in told
         assert "Traceback" not in told
+
+
+def test_further_epochs_change_no_figure_of_a_model_that_repeats_itself(
+    inspect: Run, quickstart_run: Path, tmp_path: Path
+) -> None:
+    figures = []
+    for epochs in ("1", "2"):
+        options = ("-T", "split=image_to_image", "--epochs", epochs)
+        done = inspect(quickstart_run, tmp_path / epochs, *options)
+        assert done.returncode == 0, done.stdout + done.stderr
+        log = read(tmp_path / epochs)
+        found = {score.name: score for score in log.results.scores}
+        figures.append(
+            (found["drawn"].metrics["mean"].value, found["color_shift"].metrics["value"].value)
+        )
+    assert figures[0] == pytest.approx(figures[1])
+
+
+def test_without_a_release_a_line_says_what_to_give(tmp_path: Path) -> None:
+    pytest.importorskip("inspect_ai", reason="needs the extra `inspect`")
+    from inspect_ai._util.error import PrerequisiteError
+
+    from echo_hf.report import inspect_task
+
+    with pytest.raises(PrerequisiteError, match="no release: name one, as -T release="):
+        inspect_task.echo()
