@@ -47,9 +47,7 @@ def _show(console: Console, cells: Cells) -> None:
         console.print(make_table(*cells.heads, left=cells.heads[: cells.words], rows=rows))
 
 
-def show_open(
-    console: Console, listed: Sequence[OpenSubmission], failed: Sequence[str]
-) -> None:
+def show_open(console: Console, listed: Sequence[OpenSubmission], failed: Sequence[str]) -> None:
     """Show the open submissions, what each waits for, and requests that cannot be read."""
     for problem in failed:
         say(console, clean(problem, 300), "bold")
