@@ -234,7 +234,7 @@ def schedule(
 def _handle_submissions(
     config: Path, number: int | None, budget: float | None, place: Payload
 ) -> Payload:
-    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     from echo_hf.cli.submission_view import show_open, show_placement
     from echo_hf.schedule import turn as loop
@@ -278,7 +278,7 @@ def submit(
     They are checked, cleaned of metadata and measured here; what is sent is a pull request. Nothing
     is judged before a maintainer accepts it.
     """
-    from huggingface_hub.utils import disable_progress_bars
+    from huggingface_hub.utils.tqdm import disable_progress_bars
 
     from echo_hf.cli.submission_view import show_submission
     from echo_hf.submissions.submit import submit as propose

@@ -60,7 +60,7 @@ class Remark(Reason):
 
     NOT_SUBMITTED = "not_submitted", "no output, left out or refused: the sample counts as lost"
     NO_SUCH_SAMPLE = "no_such_sample", "no sample of the release has this id: it is left out"
-    NOT_ASKED = "not_asked", "no output of this sample is asked for: it is left out"
+    UNASKED_SAMPLE = "unasked_sample", "no output of this sample is asked for: it is left out"
     OTHER_DRAW = "other_draw", "a further output of a sample: the first one is taken"
     UNUSABLE_IMAGE = "unusable_image", "no image that can be used"
     COPIED_OUTPUT = "copied_output", "another system's output: the sample counts as lost"
@@ -200,7 +200,7 @@ def check_outputs(
             message = f"submission {name!r} has two outputs of sample {sample[:80]!r}: keep one"
             raise SubmissionError(Refusal.UNREADABLE_BUNDLE, message)
         if sample not in asked:
-            remark = Remark.NOT_ASKED if sample in tasks.names else Remark.NO_SUCH_SAMPLE
+            remark = Remark.UNASKED_SAMPLE if sample in tasks.names else Remark.NO_SUCH_SAMPLE
             remarks[remark][sample] = ""
             continue
         try:

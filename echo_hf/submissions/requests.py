@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from pydantic import NonNegativeInt, ValidationError
 
@@ -169,8 +170,8 @@ class SubmissionRequests:
         self, submission: OpenSubmission, submissions: Collection[OpenSubmission]
     ) -> RecordedAnswer:
         request, changes = submission.request, submission.changes
-        known = {"commit": changes.commit, "author": request.author}
-        known |= {"seen": submission.answer.seen} if submission.answer else {}
+        seen = submission.answer.seen if submission.answer else 0
+        known: dict[str, Any] = {"commit": changes.commit, "author": request.author, "seen": seen}
         place = f"`{changes.commit[:10]}`"
         try:
             self.check_quota(request, submissions)
@@ -375,7 +376,7 @@ def list_systems(release: SubmittedTo) -> set[str]:
 
 
 # What the maintainer's copy no longer shows, and what others' outputs since may have changed.
-NOT_SENT = (Remark.NO_SUCH_SAMPLE, Remark.NOT_ASKED, Remark.OTHER_DRAW)
+NOT_SENT = (Remark.NO_SUCH_SAMPLE, Remark.UNASKED_SAMPLE, Remark.OTHER_DRAW)
 GONE = {*map(str, NOT_SENT), *(f"metadata_{kind}" for kind in MetadataKind)}
 CHANGING = {str(Remark.COPIED_OUTPUT)}
 

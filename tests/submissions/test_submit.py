@@ -137,7 +137,7 @@ def test_a_sample_that_is_not_asked_for_is_no_strange_one(
     (folder / "else.png").write_bytes(noise("fern", "else"))
     done = submit(str(release), f"fern={folder}", dry_run=True)
     counts = {"outputs": len(NAMES) - 2, "not_submitted": 1}
-    assert done.submission.counts == {**counts, "not_asked": 1, "no_such_sample": 1}
+    assert done.submission.counts == {**counts, "unasked_sample": 1, "no_such_sample": 1}
     assert done.checked.left_out == {"dehydrated": 1}
 
 
