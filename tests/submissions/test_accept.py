@@ -291,12 +291,13 @@ def test_from_a_process_of_its_own_into_the_request_and_then_on_the_leaderboard(
     board: LocalHub, config: Path, command: Command, tmp_path: Path
 ) -> None:
     given = ["--images", f"fern={folder_of(tmp_path / 'images')}", "--model", "<b>fern</b>"]
-    subprocess.run(
+    sent = subprocess.run(
         [sys.executable, "-m", "echo_hf", "submit", f"{REPO}@{TAG}", *given],
         env=board.environment(tmp_path / "home", STRANGER),
         check=True,
         capture_output=True,
     )
+    assert sent.stderr == b""  # no bar for each file that is looked at
     repository, before = board.repositories[REPO], board.files(REPO, "refs/pr/1")
     done = command("schedule", config, "--accept", "1", hub=board)
     assert (done.code, done.errors.replace("\r", "").count("echo-hf:")) == (0, 0)
@@ -495,6 +496,17 @@ def test_another_board_is_found_before_anybody_is_asked(
     spoil(config)
     assert said in said_by(error, accept, config, 1, api=board.api())
     assert eyes.asked == []
+
+
+def test_a_request_that_cannot_be_read_is_listed_as_such(
+    board: LocalHub, bundle: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise HubError("the Hub does not answer")
+
+    propose(board, files_in(bundle))
+    monkeypatch.setattr(Remote, "read_changes", fail)
+    assert list_submissions(config, api=board.api()) == ([], ["the Hub does not answer"])
 
 
 def test_a_maintainer_hears_that_an_account_is_over_its_quota(
