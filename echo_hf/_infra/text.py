@@ -102,8 +102,14 @@ def name_stand_in(name: str, in_place_of: str | None) -> str:
 
 
 def escape_markdown(text: object) -> str:
-    """Escape text for Markdown, also in a table cell."""
-    return re.sub(r"([\\`*_\[\]<>|&~$#])", r"\\\1", one_line(text))
+    r"""Escape text for Markdown, also in a table cell; it names nobody's account.
+
+    Examples:
+        >>> escape_markdown("<b>"), escape_markdown("by @mira of lab/echo@v1")
+        ('\\<b\\>', 'by @\u200bmira of lab/echo@v1')
+    """
+    escaped = re.sub(r"([\\`*_\[\]<>|&~$#])", r"\\\1", one_line(text))
+    return re.sub(r"(?<![A-Za-z0-9])@", "@\N{ZERO WIDTH SPACE}", escaped)
 
 
 def one_line(text: object) -> str:

@@ -193,7 +193,7 @@ def schedule(
         None, "Judge the submission of this number, and place it on the board.", min=1
     ),
     budget: float | None = choice(
-        None, "With --accept: US dollars, instead of the config's budget.", min=0
+        None, "With --accept: US dollars after which nobody is asked any more.", min=0
     ),
     runs: Runs = None,
 ) -> Payload:
@@ -234,17 +234,20 @@ def schedule(
 def _handle_submissions(
     config: Path, number: int | None, budget: float | None, place: Payload
 ) -> Payload:
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
     from echo_hf.cli.submission_view import show_open, show_placement
     from echo_hf.schedule import turn as loop
 
     if number is None:
-        listed = loop.list_submissions(config, **place)
-        show_open(make_console(), listed)
+        listed, failed = loop.list_submissions(config, **place)
+        show_open(make_console(), listed, failed)
         rows = [
             {**each.request._asdict(), "commit": each.changes.commit, "state": each.state}
             for each in listed
         ]
-        return {"submissions": rows}
+        return {"submissions": rows, "failed": failed}
+    disable_progress_bars()  # of each file that is looked at
     with open_progress(sums_up_calls=True) as watch:
         done = loop.accept(config, number, budget_usd=budget, watch=watch, **place)
     show_placement(watch.console, done)
@@ -275,9 +278,12 @@ def submit(
     They are checked, cleaned of metadata and measured here; what is sent is a pull request. Nothing
     is judged before a maintainer accepts it.
     """
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
     from echo_hf.cli.submission_view import show_submission
     from echo_hf.submissions.submit import submit as propose
 
+    disable_progress_bars()  # of each file that is looked at
     with open_progress() as watch:
         options: Payload = {"model": model, "developer": developer, "code": code}
         done = propose(release, images, **options, to=to, dry_run=dry_run, watch=watch)

@@ -47,8 +47,10 @@ def _show(console: Console, cells: Cells) -> None:
         console.print(make_table(*cells.heads, left=cells.heads[: cells.words], rows=rows))
 
 
-def show_open(console: Console, listed: Sequence[OpenSubmission]) -> None:
-    """Show the open submissions, and what each waits for."""
+def show_open(console: Console, listed: Sequence[OpenSubmission], failed: Sequence[str]) -> None:
+    """Show the open submissions, what each waits for, and requests that cannot be read."""
+    for problem in failed:
+        say(console, clean(problem, 300), "bold")
     if not listed:
         say(console, "no submission is open")
         return
@@ -65,6 +67,7 @@ def show_placement(console: Console, done: AcceptedSubmission) -> None:
     """Show the place of an accepted submission, and what is left to do."""
     if done.placement is None:
         return
-    say(console, f"{done.placement.name} on {done.placement.tag}, ${done.cost_usd:.2f}", "bold")
+    cost = f"${done.cost_usd:.2f} in all"
+    say(console, f"{done.placement.name} on {done.placement.tag}, {cost}", "bold")
     _show(console, list_places(done.placement))
     say(console, f"merge it by hand: {done.url}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -255,6 +256,9 @@ def check_listing(name: str, sizes: Mapping[str, int]) -> None:
             f"submission {name!r} has {size:,} bytes: expected at most {limit:,}; save images as "
             "JPEG or WebP",
         )
+    if SUBMISSION_FILE not in sizes:
+        message = f"submission {name!r} has no {SUBMISSION_FILE}: run `echo-hf submit` again"
+        raise SubmissionError(Refusal.UNREADABLE_BUNDLE, message)
 
 
 def read_submission(folder: Path, name: str) -> Submission:
@@ -279,8 +283,8 @@ def read_submission(folder: Path, name: str) -> Submission:
     return submission
 
 
-def iterate_outputs(folder: Path, submission: Submission) -> Iterator[tuple[str, bytes]]:
-    """Yield sample and image of each row; nothing that a row names is opened."""
+def iterate_outputs(folder: Path, submission: Submission) -> Iterator[SubmittedImage]:
+    """Yield the image of each row, its size as the row states it; no path of a row is opened."""
     for entry in submission.files:
         with _reading(submission.name), open_parquet(folder / entry.path, folder) as file:
             if file.schema != OUTPUTS_SCHEMA:
@@ -290,9 +294,12 @@ def iterate_outputs(folder: Path, submission: Submission) -> Iterator[tuple[str,
                     if not isinstance(name := row["sample_id"], str):
                         raise ValueError(f"{entry.path} has a row without a sample_id")
                     image = read_embedded(row["image"], name)
-                    if hashlib.sha256(image).hexdigest() != row["sha256"]:  # others are told by it
+                    digest = hashlib.sha256(image).hexdigest()
+                    if digest != row["sha256"]:  # others are told by it
                         raise ValueError(f"the image of {name[:80]!r} has another sha256")
-                    yield name, image
+                    if row["image"]["path"] not in (None, digest):
+                        raise ValueError(f"the image of {name[:80]!r} has a path of its own")
+                    yield SubmittedImage(name, image, digest, (row["width"], row["height"]))
 
 
 @contextmanager
@@ -303,6 +310,8 @@ def _reading(name: str) -> Iterator[None]:
         problem = one_line(error)
         if isinstance(error, ValidationError):
             problem = describe_problem(error)
+        elif isinstance(error, OSError) and error.errno is not None:  # its text has a path of here
+            problem = os.strerror(error.errno)
         raise SubmissionError(
             Refusal.UNREADABLE_BUNDLE,
             f"submission {name!r} cannot be read ({problem[:300]}): run `echo-hf submit` again",

@@ -176,13 +176,14 @@ def list_submissions(
     runs: Path | str | None = None,
     state: Path | str | None = None,
     api: HfApi | None = None,
-) -> list[OpenSubmission]:
-    """List the open submissions to a config's dataset, and what was answered to each.
+) -> tuple[list[OpenSubmission], list[str]]:
+    """List the open submissions to a config's dataset, each with its answer, and what went wrong.
 
     It only reads, also while a turn works on the same state.
     """
     loop, synced_run = _open_loop(config, runs, state, None, api)
-    return _open_requests(loop, synced_run.find_newest()).list_open()
+    requests = _open_requests(loop, synced_run.find_newest())
+    return requests.list_open(), requests.failed
 
 
 def accept(

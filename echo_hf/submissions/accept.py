@@ -16,7 +16,7 @@ from echo_hf._infra.summary import SummaryMixin
 from echo_hf._infra.text import escape_markdown
 from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
 from echo_hf.config.rubrics import OVERALL
-from echo_hf.errors import ConfigError, ScoreError, describe_install
+from echo_hf.errors import ConfigError, ScoreError, SubmissionError, describe_install
 from echo_hf.hub.submissions import PLACEMENT_FILE, PlacedSplit, Placement, name_folder
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.anchors import Anchors, check_anchors, read_anchors
@@ -45,7 +45,7 @@ ACCEPTED_FOLDER = "accepted"
 
 @dataclass(frozen=True, repr=False)
 class AcceptedSubmission(SummaryMixin):
-    """The place of a submission, and what it cost to find."""
+    """The place of a submission, and what its ratings cost, also those of earlier calls."""
 
     number: int
     placement: Placement | None  # null where the budget ended before all was judged
@@ -93,6 +93,11 @@ def accept_submission(
                 f"words in the outputs cannot be looked at ({missing}), and no judge is asked "
                 f"before they are: {describe_install('ocr')}"
             )
+        watch = watch or NullProgress()
+        try:
+            requests.check_quota(chosen.request, submissions)
+        except SubmissionError as error:  # a maintainer may accept it all the same
+            watch.report_notice(f"beyond its quota: {error}")
         submission = checked.submission
         place = f"{ACCEPTED_FOLDER}/{number}-{submission.digest[:16]}"
         store = ImageStore(requests.folder.cache / place)
@@ -100,7 +105,7 @@ def accept_submission(
             store.take(ImageStore(Path(quarantine) / "checked" / "submitted"), digest)
     # Beside the cache, so that what was paid is kept wherever the run is.
     folder = RunFolder(requests.folder.root / place)
-    folder.cache, cost = store.root / "cache", 0.0
+    folder.cache = store.root / "cache"
     content = requests.read_place(chosen.changes, answer)
     placement = Placement.model_validate_json(content) if content else None
     if placement and placement.submission == submission.digest:  # it was stopped after that
@@ -110,14 +115,19 @@ def accept_submission(
         anchors = _read_board(run)
         generate_outputs(run, watch=watch)
         judged = judge(run, rubrics=[OVERALL], budget_usd=budget_usd, watch=watch)
-        cost = judged.cost_usd or 0.0
         if judged.spent:
-            return AcceptedSubmission(number, None, chosen.request.url, cost)
+            return AcceptedSubmission(number, None, chosen.request.url, _sum_costs(folder))
         placement = _place(run, checked, anchors)
-        _write_placement(requests, chosen, placement, watch or NullProgress())
+        _write_placement(requests, chosen, placement, watch)
+    cost = _sum_costs(folder)
     for path in (folder.root, store.root):
         shutil.rmtree(path, ignore_errors=True)
     return AcceptedSubmission(number, placement, chosen.request.url, cost)
+
+
+def _sum_costs(folder: RunFolder) -> float:
+    ratings = read_table(folder.root, RATINGS)
+    return (ratings and pc.sum(ratings["cost_usd"]).as_py()) or 0.0
 
 
 def _open_run(
@@ -244,6 +254,7 @@ def _write_placement(
         author=request.author,
         folder=folder,
         placement=hashlib.sha256(text.encode()).hexdigest(),
+        seen=chosen.answer.seen if chosen.answer else 0,
     )
     requests.record(request.number, intended)
     watch.report_result(f"{placement.name} has a place, which goes to {request.url}")

@@ -23,7 +23,7 @@ from echo_hf.hub.remote import Remote
 from echo_hf.hub.run_tables import ResultRow
 from echo_hf.hub.submissions import Refusal
 from echo_hf.images.embedded import read_embedded
-from echo_hf.images.loader import load_rgb
+from echo_hf.images.loader import load_rgb, open_image
 from echo_hf.images.metadata import MetadataKind, remove_metadata
 from echo_hf.images.similarity import (
     BlockSignature,
@@ -49,6 +49,7 @@ from echo_hf.tables import OUTPUTS, Outcome
 MIN_SHARE = 0.8  # of the samples that an output is asked for
 MAX_FLAWED_SHARE = 0.1  # of outputs that are copied, and of those that are repeated
 MAX_NAMES = 3  # of samples in a message
+MAX_MEAN_PIXELS = 1 << 22  # of the samples that an output is asked for: 2048 x 2048 each
 READ_BY_OCR = "read_by_ocr"
 IMAGE_LEAVES = ("sample_id", "image.bytes", "image.path")
 DRAWS = frozenset(map(str, range(1, MAX_OUTPUTS)))
@@ -59,6 +60,7 @@ class Remark(Reason):
 
     NOT_SUBMITTED = "not_submitted", "no output, left out or refused: the sample counts as lost"
     NO_SUCH_SAMPLE = "no_such_sample", "no sample of the release has this id: it is left out"
+    UNASKED_SAMPLE = "unasked_sample", "no output of this sample is asked for: it is left out"
     OTHER_DRAW = "other_draw", "a further output of a sample: the first one is taken"
     UNUSABLE_IMAGE = "unusable_image", "no image that can be used"
     COPIED_OUTPUT = "copied_output", "another system's output: the sample counts as lost"
@@ -182,6 +184,7 @@ def check_outputs(
     """
     tasks, store = known.benchmark.tasks(None), ImageStore(folder / "submitted")
     asked = {task.sample_id for task in tasks.tasks}
+    remaining_pixels = MAX_MEAN_PIXELS * len(asked)
     images, sizes = dict[str, str](), dict[str, tuple[int, int]]()
     remarks = {remark: dict[str, str]() for remark in Remark}
     metadata, pixels = Counter[MetadataKind](), dict[str, list[str]]()
@@ -197,13 +200,22 @@ def check_outputs(
             message = f"submission {name!r} has two outputs of sample {sample[:80]!r}: keep one"
             raise SubmissionError(Refusal.UNREADABLE_BUNDLE, message)
         if sample not in asked:
-            remarks[Remark.NO_SUCH_SAMPLE][sample] = ""
+            remark = Remark.UNASKED_SAMPLE if sample in tasks.names else Remark.NO_SUCH_SAMPLE
+            remarks[remark][sample] = ""
             continue
         try:
             if isinstance(output, str):
                 raise ImageError(output)
             if len(output) > MAX_IMAGE_BYTES:
                 raise ImageError(f"{len(output):,} bytes, expected at most {MAX_IMAGE_BYTES:,}")
+            with open_image(output) as header:  # nothing is decoded yet
+                remaining_pixels -= header.width * header.height
+            if remaining_pixels < 0:
+                raise SubmissionError(
+                    Refusal.BUNDLE_TOO_LARGE,
+                    f"submission {name!r} has more than {MAX_MEAN_PIXELS * len(asked):,} pixels: "
+                    f"expected at most {MAX_MEAN_PIXELS:,} a sample on average; make them smaller",
+                )
             cleaned, kinds = remove_metadata(output)
             digest = store.put(cleaned)
             image = load_rgb(cleaned)

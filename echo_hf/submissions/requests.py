@@ -5,11 +5,12 @@ from __future__ import annotations
 import datetime
 import hashlib
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from pydantic import NonNegativeInt, ValidationError
 
@@ -27,6 +28,7 @@ from echo_hf.hub.submissions import (
     PLACEMENT_FILE,
     SUBMISSIONS_FOLDER,
     SUBMITTED_PATH,
+    Count,
     Refusal,
     Submission,
     check_listing,
@@ -59,6 +61,7 @@ class RecordedAnswer(Section):
     answer: str = ""
     placement: Sha256 | None = None  # of the place that is about to be added, or was
     accepted: str | None = None  # the commit that added its place
+    seen: Count = 0  # the place of its commit in the order in which commits were answered
 
 
 class Record(Section):
@@ -85,11 +88,18 @@ class OpenSubmission:
             return "stopped while it was accepted: repeat --accept"
         return "accepted: merge it" if self.answer.accepted else "waits for --accept"
 
-    def precedes(self, other: OpenSubmission) -> bool:
-        """Return whether its name and outputs are its own against another one's."""
+    def precedes(self, other: OpenSubmission, *, by_name: bool = False) -> bool:
+        """Return whether its outputs, or its name, are its own against another one's.
+
+        Outputs are those of the commit that was answered first, a name that of the first request.
+        """
         if self.answer is None or self.answer.reason or self.request.number == other.request.number:
             return False
-        return bool(self.answer.accepted) or self.request.number < other.request.number
+        if self.answer.accepted:
+            return True
+        if by_name:
+            return self.request.number < other.request.number
+        return other.answer is None or self.answer.seen < other.answer.seen
 
 
 @dataclass
@@ -135,8 +145,13 @@ class SubmissionRequests:
 
     def answer_open(self) -> list[OpenSubmission]:
         """Check the submissions that are new or changed, and answer each in words."""
-        submissions = self.list_open()
-        for at, submission in enumerate(submissions):
+        submissions, recorded = self.list_open(), self.read_record().requests
+        # What has changed since it was answered is newer than what nobody has answered yet.
+        changed_last = sorted(
+            enumerate(submissions),
+            key=lambda entry: entry[1].answer is None and entry[1].request.number in recorded,
+        )
+        for at, submission in changed_last:
             request, before = submission.request, submission.answer
             if before and before.reason is not Refusal.OVER_QUOTA:  # which may be over
                 continue
@@ -144,7 +159,7 @@ class SubmissionRequests:
                 answer = self._answer(submission, submissions)
                 if answer != before:
                     self.remote.comment(request, answer.answer)
-                    self.record(request.number, answer)
+                    answer = self.record(request.number, answer)
             except EchoError as error:  # no fault of its author: the next turn looks at it again
                 self.failed.append(f"{request.url}: {error}")
                 continue
@@ -155,10 +170,11 @@ class SubmissionRequests:
         self, submission: OpenSubmission, submissions: Collection[OpenSubmission]
     ) -> RecordedAnswer:
         request, changes = submission.request, submission.changes
-        known = {"commit": changes.commit, "author": request.author}
+        seen = submission.answer.seen if submission.answer else 0
+        known: dict[str, Any] = {"commit": changes.commit, "author": request.author, "seen": seen}
         place = f"`{changes.commit[:10]}`"
         try:
-            self._check_quota(request, submissions)
+            self.check_quota(request, submissions)
             with self.open_quarantine() as folder:
                 read = self.check(submission, folder, submissions)
         except SubmissionError as error:
@@ -168,7 +184,7 @@ class SubmissionRequests:
         folder = name_folder(read.submission.tag, read.submission.name)
         return RecordedAnswer(**known, folder=folder, answer=read.describe(place))
 
-    def _check_quota(self, request: PullRequest, submissions: Collection[OpenSubmission]) -> None:
+    def check_quota(self, request: PullRequest, submissions: Collection[OpenSubmission]) -> None:
         """Refuse a request of an account that has as many as it may have."""
         open_before = sum(
             each.request.author == request.author and each.request.number < request.number
@@ -204,12 +220,11 @@ class SubmissionRequests:
         """Check a submission as its author should have, believing nothing that it says."""
         (tag, name), place = self._check_paths(submission), Path(folder)
         own_folder, author = name_folder(tag, name), submission.request.author
-        others = {
-            each.changes.commit: each.answer
+        if any(
+            each.answer and each.answer.folder == own_folder
             for each in submissions
-            if each.answer and each.precedes(submission)
-        }
-        if own_folder in {answer.folder for answer in others.values()}:
+            if each.precedes(submission, by_name=True)
+        ):
             message = f"an earlier request has {own_folder!r}: choose another name"
             raise SubmissionError(Refusal.NAME_TAKEN, message)
         bundle = self.remote.download(submission.changes.commit, own_folder, place / "downloaded")
@@ -221,14 +236,22 @@ class SubmissionRequests:
             raise SubmissionError(Refusal.NAME_TAKEN, message)
         own = self._list_own_folders(author, name) - {own_folder}
         rivals = {
-            commit: answer.folder
-            for commit, answer in others.items()
-            if (answer.author, answer.folder.rpartition("/")[2]) != (author, name)
+            each.changes.commit: each.answer.folder
+            for each in submissions
+            if each.answer
+            and each.precedes(submission)
+            and (each.answer.author, each.answer.folder.rpartition("/")[2]) != (author, name)
         }
         known = find_known(release, self.remote, own, rivals)
-        outputs = iterate_outputs(bundle, read)
-        checked = check_outputs(name, outputs, known, place / "checked", self.watch)
-        return CheckedSubmission(read, checked, release, tuple(_compare(read, checked)))
+        sizes = dict[str, tuple[int, int]]()  # as they are stated
+
+        def read_images() -> Iterator[tuple[str, bytes]]:
+            for image in iterate_outputs(bundle, read):
+                sizes[image.sample_id] = image.size
+                yield image.sample_id, image.data
+
+        checked = check_outputs(name, read_images(), known, place / "checked", self.watch)
+        return CheckedSubmission(read, checked, release, tuple(_compare(read, sizes, checked)))
 
     def _list_own_folders(self, author: str, name: str) -> set[str]:
         """List where an account's accepted submissions of this name are, to whichever tag."""
@@ -300,11 +323,16 @@ class SubmissionRequests:
             message = f"{str(path)!r} holds no answers to submissions: move it away"
             raise RunError(message) from None
 
-    def record(self, number: int, answer: RecordedAnswer) -> None:
-        answers = {**self.read_record().requests, number: answer}
+    def record(self, number: int, answer: RecordedAnswer) -> RecordedAnswer:
+        """Keep an answer; one to a further commit takes the next place in their order."""
+        answers = self.read_record().requests
+        if not answer.seen:
+            last = max((each.seen for each in answers.values()), default=0)
+            answer = answer.model_copy(update={"seen": last + 1})
         self.folder.root.mkdir(parents=True, exist_ok=True)
-        content = Record(requests=answers).model_dump(mode="json")
+        content = Record(requests={**answers, number: answer}).model_dump(mode="json")
         write_json(self.folder.root / RECORD_FILE, content)
+        return answer
 
 
 @dataclass(frozen=True)
@@ -348,15 +376,14 @@ def list_systems(release: SubmittedTo) -> set[str]:
 
 
 # What the maintainer's copy no longer shows, and what others' outputs since may have changed.
-GONE = {
-    str(Remark.NO_SUCH_SAMPLE),
-    str(Remark.OTHER_DRAW),
-    *(f"metadata_{k}" for k in MetadataKind),
-}
+NOT_SENT = (Remark.NO_SUCH_SAMPLE, Remark.UNASKED_SAMPLE, Remark.OTHER_DRAW)
+GONE = {*map(str, NOT_SENT), *(f"metadata_{kind}" for kind in MetadataKind)}
 CHANGING = {str(Remark.COPIED_OUTPUT)}
 
 
-def _compare(submission: Submission, checked: CheckedOutputs) -> Iterator[str]:
+def _compare(
+    submission: Submission, sizes: Mapping[str, tuple[int, int]], checked: CheckedOutputs
+) -> Iterator[str]:
     """Refuse claims that the outputs do not bear out, and yield those that nobody can check here.
 
     Every count is compared, and every figure that can be measured here.
@@ -375,7 +402,7 @@ def _compare(submission: Submission, checked: CheckedOutputs) -> Iterator[str]:
     own = {row.key: row for row in checked.figures}
     for row in submission.figures:
         name, figure = f"{row.metric!r} of {row.split!r}", own.get(row.key)
-        if row.key in checked.unmeasured:
+        if row.system == submission.name and row.key in checked.unmeasured:
             yield f"{row.metric} of {row.split}"
         elif figure is None or row.system != submission.name:
             claims.append((name, row.value or 0.0, None))
@@ -395,9 +422,9 @@ def _compare(submission: Submission, checked: CheckedOutputs) -> Iterator[str]:
                 f"{'none' if value is None else repr(value)}: submit it as `echo-hf submit` "
                 "writes it",
             )
-    if checked.metadata or {Remark.NO_SUCH_SAMPLE, Remark.OTHER_DRAW} & checked.remarks.keys():
+    if checked.metadata or {*NOT_SENT} & checked.remarks.keys() or sizes != checked.sizes:
         raise SubmissionError(
             Refusal.OTHER_CONTENT,
-            f"submission {submission.name!r} has images with metadata, or of no sample: submit it "
-            "as `echo-hf submit` writes it",
+            f"submission {submission.name!r} has images with metadata, of other sizes than it says "
+            "or of no sample: submit it as `echo-hf submit` writes it",
         )

@@ -75,6 +75,7 @@ class BenchmarkTasks:
 
     tasks: tuple[Task, ...]
     left_out: Mapping[NoTask, int]
+    names: Collection[str] = ()  # of all samples, also of those left out
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class Benchmark:
                     tasks.append(task)
                 else:
                     left_out[task] += 1
-        return BenchmarkTasks(tuple(tasks), left_out)
+        return BenchmarkTasks(tuple(tasks), left_out, ids)
 
     def _read_tasks(
         self, split: str, images: ImageStore | None, limit: int | None

@@ -49,7 +49,7 @@ def test_outputs_are_read_as_they_were_written_in_tables_of_limited_size(
     submission = submission.model_copy(update={"digest": submission.compute_digest()})
     (tmp_path / "fern" / "submission.json").write_text(submission.model_dump_json(), "utf-8")
     assert read_submission(tmp_path / "fern", "fern") == submission
-    assert dict(iterate_outputs(tmp_path / "fern", submission)) == pictures
+    assert [*iterate_outputs(tmp_path / "fern", submission)] == images
 
 
 SHARD = "outputs-00000.parquet"
@@ -58,7 +58,8 @@ SHARD = "outputs-00000.parquet"
 @pytest.mark.parametrize(
     ("sizes", "reason"),
     [
-        ({SHARD: MAX_BUNDLE_BYTES}, None),
+        ({SHARD: MAX_BUNDLE_BYTES - 9, "submission.json": 9}, None),
+        ({SHARD: 1}, Refusal.UNREADABLE_BUNDLE),
         ({SHARD: MAX_BUNDLE_BYTES + 1}, Refusal.BUNDLE_TOO_LARGE),
         ({"submission.json": MAX_TEXT_BYTES + 1}, Refusal.BUNDLE_TOO_LARGE),
         ({f"outputs-{number:05}.parquet": 1 for number in range(34)}, Refusal.TOO_MANY_FILES),

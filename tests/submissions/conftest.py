@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,9 @@ def _release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_release_of(tmp_path_factory.mktemp("board"), SYSTEMS, "lumen")
 
 
-def write_release_of(folder: Path, systems: Iterable[str], name: str) -> Path:
+def write_release_of(
+    folder: Path, systems: Iterable[str], name: str, dehydrated: Collection[str] = ()
+) -> Path:
     """A board as a folder: outputs of systems, rated and scored."""
     run(folder, INPUTS, WORDS)
     drawn = [
@@ -108,6 +110,8 @@ def write_release_of(folder: Path, systems: Iterable[str], name: str) -> Path:
     store, schema = ImageStore(root(folder) / "pictures"), SAMPLES.features.arrow_schema
     edits = [sample(name, [*map(store.put, images)]) for name, images in INPUTS.items()]
     rows = {"image_to_image": edits, "text_to_image": [sample(word, []) for word in WORDS]}
+    for row in rows["text_to_image"]:
+        row |= {"prompt": None, "dehydrated": True} if row["id"] in dehydrated else {}
     samples = {one: Dataset(pa.Table.from_pylist(some, schema)) for one, some in rows.items()}
     tables = select_released_tables(root(folder), samples).configs
     facts = ReleaseFacts(name, TARGET)

@@ -25,6 +25,7 @@ from echo_hf.hub.load import load_manifest
 from echo_hf.hub.publish import publish
 from echo_hf.hub.remote import Remote
 from echo_hf.judging import speaks_to_judge
+from echo_hf.pipeline.progress import NullProgress
 from echo_hf.schedule.lease import RunLease
 from echo_hf.schedule.turn import COUNT_FILE, accept, list_submissions, open_submissions, turn
 from echo_hf.submissions import accept as accepting
@@ -213,10 +214,10 @@ def test_a_place_that_was_added_and_not_recorded_is_known_again(
     done = accept(config, 1, api=stopped.api())
     assert done.placement is not None
     assert done.placement.to_text().encode() == text["submissions/v1/fern/result.json"]
-    assert (done.cost_usd, len(eyes.asked)) == (0.0, len(NAMES))
+    assert (done.cost_usd, len(eyes.asked)) == (0.25 * len(NAMES), len(NAMES))
     assert repository.branches["refs/pr/1"] == head
     assert head[:10] in repository.pulls[1].said[-1]
-    assert [each.state for each in list_submissions(config, api=stopped.api())] == [
+    assert [each.state for each in list_submissions(config, api=stopped.api())[0]] == [
         "accepted: merge it"
     ]
 
@@ -290,12 +291,13 @@ def test_from_a_process_of_its_own_into_the_request_and_then_on_the_leaderboard(
     board: LocalHub, config: Path, command: Command, tmp_path: Path
 ) -> None:
     given = ["--images", f"fern={folder_of(tmp_path / 'images')}", "--model", "<b>fern</b>"]
-    subprocess.run(
+    sent = subprocess.run(
         [sys.executable, "-m", "echo_hf", "submit", f"{REPO}@{TAG}", *given],
         env=board.environment(tmp_path / "home", STRANGER),
         check=True,
         capture_output=True,
     )
+    assert sent.stderr == b""  # no bar for each file that is looked at
     repository, before = board.repositories[REPO], board.files(REPO, "refs/pr/1")
     done = command("schedule", config, "--accept", "1", hub=board)
     assert (done.code, done.errors.replace("\r", "").count("echo-hf:")) == (0, 0)
@@ -309,7 +311,7 @@ def test_from_a_process_of_its_own_into_the_request_and_then_on_the_leaderboard(
     assert "Sealed samples were not asked for" in comment
     assert repository.branches["refs/pr/1"][:10] in comment
     assert "submissions/v1/fern/result.json" not in board.files(REPO)
-    assert [one.state for one in list_submissions(config, api=board.api())] == [
+    assert [one.state for one in list_submissions(config, api=board.api())[0]] == [
         "accepted: merge it"
     ]
     assert "is accepted: merge" in said_by(ConfigError, accept, config, 1, api=board.api())
@@ -332,10 +334,11 @@ def test_a_budget_that_ends_places_nobody_and_goes_on(
     done = accept(config, 1, budget_usd=2.0, api=board.api())
     assert done.placement is None
     assert len(eyes.asked) < len(NAMES)
+    assert done.cost_usd == 0.25 * len(eyes.asked)
     assert len(board.repositories[REPO].pulls[1].said) == 1
     done = accept(config, 1, budget_usd=10.0, api=board.api())
     assert done.placement is not None
-    assert len(eyes.asked) == len(NAMES)
+    assert (done.cost_usd, len(eyes.asked)) == (0.25 * len(NAMES), len(NAMES))
 
 
 def test_what_is_changed_after_it_was_accepted_is_not_merged_unseen(
@@ -376,7 +379,9 @@ def test_a_title_makes_no_request_one_of_the_loop(
     """Whoever opened a request may call it a release: neither hidden, closed nor tagged."""
     repository, number = board.repositories[REPO], propose(board, files_in(bundle))
     repository.pulls[number].title = RELEASE_TITLE
-    assert [one.state for one in list_submissions(config, api=board.api())] == ["not looked at yet"]
+    assert [one.state for one in list_submissions(config, api=board.api())[0]] == [
+        "not looked at yet"
+    ]
     assert turn(config, api=board.api()).steps["submissions"] == "1 waits for --accept"
     assert repository.pulls[number].status == "open"
     repository.merge(number)
@@ -446,7 +451,7 @@ def test_submissions_are_listed_while_a_turn_works_elsewhere(
         requests.answer_open()
     kept = (state / "mine" / COUNT_FILE).read_bytes()
     with RunLease(state / ".mine.lease").hold():
-        listed = list_submissions(config, runs=tmp_path / "two", state=state, api=api)
+        listed, _ = list_submissions(config, runs=tmp_path / "two", state=state, api=api)
     assert [one.state for one in listed] == ["waits for --accept"]
     assert (state / "mine" / COUNT_FILE).read_bytes() == kept
     assert not (tmp_path / "two").exists()
@@ -491,6 +496,33 @@ def test_another_board_is_found_before_anybody_is_asked(
     spoil(config)
     assert said in said_by(error, accept, config, 1, api=board.api())
     assert eyes.asked == []
+
+
+def test_a_request_that_cannot_be_read_is_listed_as_such(
+    board: LocalHub, bundle: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise HubError("the Hub does not answer")
+
+    propose(board, files_in(bundle))
+    monkeypatch.setattr(Remote, "read_changes", fail)
+    assert list_submissions(config, api=board.api()) == ([], ["the Hub does not answer"])
+
+
+def test_a_maintainer_hears_that_an_account_is_over_its_quota(
+    board: LocalHub, bundle: Path, config: Path
+) -> None:
+    """And may accept it all the same."""
+    notices = list[str]()
+
+    class Watch(NullProgress):
+        def report_notice(self, notice: str) -> None:
+            notices.append(notice)
+
+    change(config, schedule={**SCHEDULE, "submissions": {"open": 0}})
+    propose(board, files_in(bundle))
+    assert accept(config, 1, api=board.api(), watch=Watch()).placement is not None
+    assert "'tofu' has 0 submissions open: expected at most 0 with this one" in notices[0]
 
 
 def test_a_refused_submission_is_not_judged(

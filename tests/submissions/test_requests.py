@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 from echo_hf.config.sections import SubmissionsOptions
 from echo_hf.hub.publish import publish
@@ -45,26 +47,35 @@ def comments(board: LocalHub, number: int = 1) -> list[str]:
     return board.repositories[REPO].pulls[number].said[1:]
 
 
-def write_shard(folder: Path, cells: dict[str, Any], name: str = "outputs-00000.parquet") -> None:
+def write_shard(folder: Path, cells: dict[str, Any], width: int = 48) -> None:
     rows = [
         {
             "sample_id": sample,
             "image": cell,
             "sha256": hashlib.sha256(cell["bytes"] or b"").hexdigest(),
-            "width": 1,
-            "height": 1,
+            "width": width,
+            "height": 48,
         }
         for sample, cell in cells.items()
     ]
-    pq.write_table(pa.Table.from_pylist(rows, OUTPUTS_SCHEMA), folder / name)
+    pq.write_table(pa.Table.from_pylist(rows, OUTPUTS_SCHEMA), folder / "outputs-00000.parquet")
     sign(folder)
 
 
-def drawn_by(draw: Draw) -> Callable[[Path], None]:
+def drawn_by(draw: Draw, width: int = 48) -> Callable[[Path], None]:
     """Replaces the images by others, and signs that."""
     return lambda folder: write_shard(
-        folder, {name: {"bytes": draw("fern", name), "path": None} for name in NAMES}
+        folder, {name: {"bytes": draw("fern", name), "path": None} for name in NAMES}, width
     )
+
+
+def sheet(system: str, name: str) -> bytes:
+    """A file of a few kilobytes with 64 million pixels, for the first samples."""
+    if name not in NAMES[:2]:
+        return noise(system, name)
+    sink = io.BytesIO()
+    Image.new("1", (8000, 8000)).save(sink, "PNG")
+    return sink.getvalue()
 
 
 def with_cell(sample: str, cell: dict[str, Any]) -> Callable[[Path], None]:
@@ -148,6 +159,22 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], Refusal, str]] = {
         Refusal.FLAWED,
         "1 output cannot be used",
     ),
+    "a path beside the image": (
+        with_cell("edit0", {"bytes": noise("fern", "edit0"), "path": "../../etc/passwd"}),
+        Refusal.UNREADABLE_BUNDLE,
+        "the image of 'edit0' has a path of its own",
+    ),
+    "other sizes": (drawn_by(noise, width=9000), Refusal.OTHER_CONTENT, "of other sizes"),
+    "sheets without content": (
+        drawn_by(sheet),
+        Refusal.BUNDLE_TOO_LARGE,
+        "has more than 100,663,296 pixels: expected at most 4,194,304 a sample",
+    ),
+    "no submission.json": (
+        lambda folder: (folder / "submission.json").unlink(),
+        Refusal.UNREADABLE_BUNDLE,
+        "submission 'fern' has no submission.json: run",
+    ),
     "a bomb of rows": (repeat_a_value, Refusal.UNREADABLE_BUNDLE, "expected at most"),
     "digests of others": (frame, Refusal.UNREADABLE_BUNDLE, "has another sha256"),
     "no table": (
@@ -225,6 +252,7 @@ def test_a_hostile_submission_has_an_answer_of_one_line(
     assert comment == submission.answer.answer
     assert said in comment.replace("\\", "")
     assert "\n" not in comment
+    assert str(requests.folder.cache) not in comment
     assert eyes.asked == requests.failed == []
     assert board.repositories[REPO].open_pulls
     assert [*requests.folder.cache.iterdir()] == []
@@ -277,7 +305,9 @@ def test_a_folder_of_a_strange_name_is_refused(
     (submission,) = requests.answer_open()
     assert submission.answer is not None
     assert submission.answer.reason is Refusal.BAD_NAME
-    assert comments(board)[0].isprintable()
+    (comment,) = comments(board)
+    assert "@everyone" not in comment  # which would call an account
+    assert comment.replace("@\N{ZERO WIDTH SPACE}", "@").isprintable()
 
 
 @pytest.mark.extras
@@ -332,15 +362,42 @@ def test_words_that_were_read_have_to_be_there(
     assert "read_by_ocr is 25, and it is 24" in comments(board)[0].replace("\\", "")
 
 
+def push(board: LocalHub, number: int, files: Mapping[str, bytes]) -> None:
+    """Changes what an open request holds."""
+    repository, other = board.repositories[REPO], propose(board, files)
+    repository.branches[f"refs/pr/{number}"] = repository.branches.pop(f"refs/pr/{other}")
+    del repository.pulls[other]
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_outputs_are_those_of_the_commit_that_was_looked_at_first(
+    board: LocalHub, bundle: Path, requests: SubmissionRequests, tmp_path: Path, is_answered: bool
+) -> None:
+    """Nobody takes another's by a request that was open before."""
+    earlier = tmp_path / "sedge"
+    shutil.copytree(bundle, earlier)
+    drawn_by(lambda _, name: noise("sedge", name))(earlier)
+    sign(earlier, name="sedge", figures=[])
+    thief = propose(board, files_in(earlier, "sedge"), "sora")
+    requests.answer_open()
+    propose(board, files_in(bundle))
+    states = [each.state for each in requests.answer_open()] if is_answered else []
+    assert states in ([], ["waits for --accept"] * 2)
+    drawn_by(noise)(earlier)
+    push(board, thief, files_in(earlier, "sedge"))
+    for _ in range(2):
+        states = [each.state for each in requests.answer_open()]
+        assert states == ["refused: flawed", "waits for --accept"]
+    assert "submission 'fern'" in comments(board, thief)[-1]
+
+
 def test_what_changes_is_looked_at_again(
     board: LocalHub, bundle: Path, requests: SubmissionRequests
 ) -> None:
-    repository, number = board.repositories[REPO], propose(board, files_in(bundle))
+    number = propose(board, files_in(bundle))
     requests.answer_open()
     claim(bundle)
-    other = propose(board, files_in(bundle))
-    repository.branches[f"refs/pr/{number}"] = repository.branches.pop(f"refs/pr/{other}")
-    del repository.pulls[other]
+    push(board, number, files_in(bundle))
     assert [one.state for one in requests.answer_open()] == ["refused: other_figures"]
     assert len(comments(board)) == 2
 

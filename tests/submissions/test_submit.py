@@ -25,12 +25,14 @@ from echo_hf.submissions import submit as submitting
 from echo_hf.submissions.submit import SubmitResult, submit
 from tests.errors_for_tests import said_by
 from tests.hub.conftest import Command
+from tests.judging.judges_for_tests import ScriptedJudge
 from tests.local_hub import STRANGER, LocalHub
 from tests.submissions.conftest import (
     EDITS,
     INPUTS,
     NAMES,
     REPO,
+    SYSTEMS,
     TAG,
     files_in,
     folder_of,
@@ -124,6 +126,19 @@ def test_what_stays_is_counted(board: LocalHub, tmp_path: Path) -> None:
     }
     assert done.checked.remarks["copied_output"] == NAMES[:2]  # type: ignore[index]
     assert board.repositories[REPO].pulls == {}
+
+
+def test_a_sample_that_is_not_asked_for_is_no_strange_one(
+    eyes: ScriptedJudge, tmp_path: Path
+) -> None:
+    """Such as one whose words a platform keeps to itself."""
+    release = write_release_of(tmp_path, SYSTEMS, "lumen", dehydrated=[NAMES[4]])
+    folder = folder_of(tmp_path / "fern", samples=NAMES[:-1])
+    (folder / "else.png").write_bytes(noise("fern", "else"))
+    done = submit(str(release), f"fern={folder}", dry_run=True)
+    counts = {"outputs": len(NAMES) - 2, "not_submitted": 1}
+    assert done.submission.counts == {**counts, "unasked_sample": 1, "no_such_sample": 1}
+    assert done.checked.left_out == {"dehydrated": 1}
 
 
 def spoil(folder: Path, data: bytes) -> None:
