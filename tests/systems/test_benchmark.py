@@ -16,13 +16,15 @@ from echo_hf.config.evaluation import EvaluationConfig
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.systems import shipped_config
 from echo_hf.errors import ConfigError, HubError, RunError
-from echo_hf.hub.load import load_benchmark, load_manifest
-from echo_hf.hub.manifest import Manifest
+from echo_hf.hub.publish import publish
+from echo_hf.hub.release import read_release
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.systems.benchmark import Benchmark, BenchmarkTasks, NoTask, load_evaluation
 from echo_hf.systems.evaluation_run import EvaluationRun
 from tests.errors_for_tests import said_by
+from tests.hub.conftest import hub as hub
+from tests.local_hub import LocalHub
 from tests.systems.runs_for_tests import benchmark, png, sample, sha, written
 
 
@@ -128,27 +130,15 @@ def test_a_name_that_is_none_is_one_line(tmp_path: Path) -> None:
         said_by(HubError, tasks, reference, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("reference", "place"),
-    [("mira/echo@v1", ("mira/echo", "v1")), ("mira/echo", ("mira/echo", None))],
-)
-def test_a_name_on_the_hub_is_read_at_its_revision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str, place: tuple[str, str | None]
-) -> None:
-    release, asked = benchmark(tmp_path), set[tuple[str, str | None]]()
-
-    def load(repo: str, split: str, *, revision: str | None, **_: Any) -> datasets.Dataset:
-        asked.add((repo, revision))
-        return load_benchmark(release, split)
-
-    def read(repo: str, *, revision: str | None) -> Manifest:
-        asked.add((repo, revision))
-        return load_manifest(release)
-
-    monkeypatch.setattr("echo_hf.systems.benchmark.load_benchmark", load)
-    monkeypatch.setattr("echo_hf.systems.benchmark.load_manifest", read)
-    assert shown(tasks(reference, tmp_path)) == SMALL
-    assert asked == {place}
+def test_a_name_on_the_hub_is_read_at_its_revision(hub: LocalHub, tmp_path: Path) -> None:
+    """At a tag, or as it is now."""
+    small, smaller = benchmark(tmp_path / "small"), benchmark(tmp_path / "smaller", texts=1)
+    for release, tag in ((small, "v1"), (smaller, "v2")):
+        allowed = {"allow_rules": True, "allow_unscreened": True}
+        publish(read_release(release), "mira/echo", tag, api=hub.api(), **allowed)
+    for reference, rows in (("mira/echo@v1", SMALL), ("mira/echo", SMALL[:3])):
+        store = ImageStore(tmp_path / "inputs")
+        assert shown(Benchmark(reference, api=hub.api()).tasks(store)) == rows
 
 
 # What a config says of it.
