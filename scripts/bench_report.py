@@ -76,7 +76,7 @@ def _opened(written: Report, chromium: str) -> float:
         )
         page = browser.new_page()
         begun = time.perf_counter()
-        page.goto(written.path.resolve().as_uri(), wait_until="load")
+        page.goto(f"{written.path.resolve().as_uri()}#gallery", wait_until="load")
         page.wait_for_selector("#samples article")
         taken = time.perf_counter() - begun
         browser.close()
