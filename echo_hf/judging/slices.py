@@ -291,16 +291,16 @@ def describe_slices(saved: SavedSlices) -> Iterator[str]:
     for column, sliced in saved.by.items():
         if few := [name for name, row in sliced.slices.items() if row.samples < MIN_SAMPLES]:
             counts = ", ".join(f"{name} ({sliced.slices[name].samples:,})" for name in few)
-            yield f"{column}: no rate of {counts}: each needs {MIN_SAMPLES} rated samples"
+            yield f"by {column}: no rate of {counts}: each needs {MIN_SAMPLES} rated samples"
         if sliced.no_value:
-            yield f"{column}: {pluralize(sliced.no_value, 'rated sample')} without a value"
+            yield f"by {column}: {pluralize(sliced.no_value, 'rated sample')} without a value"
         has_rates = len(few) < len(sliced.slices)
         for reason in dict.fromkeys(sliced.reasons.values()) if has_rates else ():
             systems = [name for name, why in sliced.reasons.items() if why is reason]
             names = "" if len(systems) == len(sliced.spread) else f" of {', '.join(systems)}"
-            yield f"{column}: no shrunken rates{names}: {reason.meaning}"
+            yield f"by {column}: no shrunken rates{names}: {reason.meaning}"
         if len(sliced.reasons) < len(sliced.spread):
-            yield f"{column}: rates are drawn toward the whole as far as chance explains them"
+            yield f"by {column}: rates are drawn toward the whole as far as chance explains them"
 
 
 def _explain(reason: str) -> str:

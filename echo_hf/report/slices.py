@@ -54,7 +54,9 @@ def build_slices(data: RunData) -> Markup | None:
                 "strata": sorted(strata, key=lambda pair: -pair[1].asked),
                 "systems": [row.system for row in order],
                 "columns": [
-                    (column, list_rated(column, sliced)) for column, sliced in saved.by.items()
+                    (column, rows)
+                    for column, sliced in saved.by.items()
+                    if (rows := list_rated(column, sliced))
                 ],
                 "sentences": list(describe_slices(saved)),
             }

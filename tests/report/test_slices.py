@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,23 @@ def test_each_slice_has_its_rates_and_what_does_not_count_is_said(
     assert demand is not None
     assert f"{demand.result.effective_n['bravo']:.1f}" in text
     assert build_slices(run_data(data.images.root.parent, [])) is None
+
+
+def test_a_column_whose_slices_are_all_small_is_a_sentence(
+    sliced: tuple[RunData, SavedSlices],
+) -> None:
+    data, saved = sliced
+    small = {"rare": saved.by["task_family"].slices["rare"]}
+    by = {"task_family": replace(saved.by["task_family"], slices=small)}
+    (split,) = data.splits
+    details = data.results.details[split].model_copy(
+        update={"slices": saved.model_copy(update={"by": by})}
+    )
+    results = data.results.model_copy(update={"details": {split: details}})
+    text = words(build_slices(replace(data, results=results)))
+    assert "Win rate by task family" in words(build_slices(data))
+    assert "Win rate by task family" not in text
+    assert "By task_family: no rate of rare (3)" in text
 
 
 @pytest.mark.extras
