@@ -167,12 +167,12 @@ def _read_filed(api: HfApi, model: str, repo_id: str) -> list[EvalResultEntry]:
     """Read what a model's repository says about this dataset; nothing where that is unreadable."""
     try:
         with hub_errors(f"read the results of {model!r}"):
-            found = api.model_info(model, expand=["evalResults"]).eval_results
+            entries = api.model_info(model, expand=["evalResults"]).eval_results
     except HubError as error:
         if get_status(error) in GONE or isinstance(error.__cause__, BAD_CONTENT):
             return []
         raise
-    return [entry for entry in found or () if entry.dataset_id == repo_id]
+    return [entry for entry in entries or () if entry.dataset_id == repo_id]
 
 
 def _compare(

@@ -280,8 +280,8 @@ def score(
             dated = score_dates(config, benchmark, overall, name)
             split = replace(split, dated=dated)
             if not options.is_empty:
-                given = overall, kinds[name], config.protocol, n_boot
-                split = replace(split, slices=score_slices(options, *given))
+                slices = score_slices(options, overall, kinds[name], config.protocol, n_boot)
+                split = replace(split, slices=slices)
         if sealed_tables is not None:
             sealed = score_sealed(tables, sealed_tables, name, config.protocol, n_boot)
             split = replace(split, sealed=sealed)

@@ -99,8 +99,8 @@ def _make_sample(task: base.Task) -> Sample:
 
     from echo_hf.engines.pixels import encode_data_url
 
-    given = (ContentImage(image=encode_data_url(image, None)) for image in task.inputs)
-    content = [ContentText(text=task.prompt), *given]
+    inputs = (ContentImage(image=encode_data_url(image, None)) for image in task.inputs)
+    content = [ContentText(text=task.prompt), *inputs]
     metadata = {"split": task.split, "sample_digest": task.sample_digest}
     return Sample(
         [ChatMessageUser(content=content)], target="", id=task.sample_id, metadata=metadata

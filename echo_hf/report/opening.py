@@ -77,7 +77,8 @@ def read_boards(data: RunData) -> list[Board]:
 
 def _read_board(data: RunData, split: str) -> Board | None:
     rates, choices = data.results.rates(split), data.results.details[split].choices
-    if choices and choices.is_board:
+    choices = choices if choices and choices.is_board else None
+    if choices:
         rows = data.results.choice_board(split)
         judges, reasons = choices.strengths.definition.get("judges", ()), choices.strengths.reasons
     else:
@@ -90,8 +91,7 @@ def _read_board(data: RunData, split: str) -> Board | None:
     if rows[0].tier is None:
         reason = reasons.get(rows[0].system)
         untested = reason.meaning if reason else "its place was not tested"
-    is_choices = choices is not None and choices.is_board
-    return Board(split, rows, is_choices, tuple(map(str, judges)), untested)
+    return Board(split, rows, choices is not None, tuple(map(str, judges)), untested)
 
 
 def _choose_scale(board: Board) -> AxisScale:

@@ -160,8 +160,8 @@ def demand_rates(
         ...     for system, rating in {"a": 4 if n else 9, "b": 5}.items()
         ... ]
         >>> kinds = {"0": "edit", "1": "text", "2": "text", "3": "text"}
-        >>> found = demand_rates(rows, strata=kinds, asked={"edit": 60, "text": 20, "logo": 20})
-        >>> round(found.win_rate["a"], 3), found.not_rated, round(found.effective_n["a"], 2)
+        >>> rates = demand_rates(rows, strata=kinds, asked={"edit": 60, "text": 20, "logo": 20})
+        >>> round(rates.win_rate["a"], 3), rates.not_rated, round(rates.effective_n["a"], 2)
         (0.75, 0.2, 1.71)
     """
     for name, number in asked.items():
@@ -192,10 +192,8 @@ def demand_rates(
     systems = compared.table.systems
     is_own = ~np.isnan(shares)
     effective = divide((weights * is_own).sum(axis=1) ** 2, (weights**2 * is_own).sum(axis=1))
-    point, (possible, compared_weight) = (
-        _weigh(compared, weights[None])[0],
-        _cover(compared, weights),
-    )
+    point = _weigh(compared, weights[None])[0]
+    possible, compared_weight = _cover(compared, weights)
     rates = dict(zip(systems, map(votes.to_number, point), strict=True))
     draws = np.concatenate(
         [np.empty((0, len(systems)))]

@@ -70,8 +70,8 @@ def shrink(estimates: ArrayLike, variances: ArrayLike, shares: ArrayLike) -> Shr
         ScoreError: The three differ in length, are fewer than four, or are out of range.
 
     Examples:
-        >>> found = shrink([0.8, 0.5, 0.4, 0.3], [0.01] * 4, [1] * 4)
-        >>> round(found.variance, 4), [round(value, 3) for value in found.values]
+        >>> shrunk = shrink([0.8, 0.5, 0.4, 0.3], [0.01] * 4, [1] * 4)
+        >>> round(shrunk.variance, 4), [round(value, 3) for value in shrunk.values]
         (0.0367, [0.736, 0.5, 0.421, 0.343])
     """
     y, v, a = (np.asarray(values, dtype=float) for values in (estimates, variances, shares))
@@ -186,10 +186,10 @@ def slice_rates(
         ...     for system, rating in {"a": 9 if n < 15 else 4, "b": 5}.items()
         ... ]
         >>> kinds = {f"{n}": ["edit" if n < 10 else "text"] for n in range(20)}
-        >>> found = slice_rates(rows, values=kinds, n_boot=0)
-        >>> {name: row.win_rate["a"] for name, row in found.slices.items()}
+        >>> rates = slice_rates(rows, values=kinds, n_boot=0)
+        >>> {name: row.win_rate["a"] for name, row in rates.slices.items()}
         {'edit': 1.0, 'text': 0.5}
-        >>> found.reasons["a"].value  # two slices do not say how slices differ
+        >>> rates.reasons["a"].value  # two slices do not say how slices differ
         'few_slices'
     """
     compared = votes.count_votes(ratings, outputs, **choices)

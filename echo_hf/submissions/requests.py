@@ -274,9 +274,8 @@ class SubmissionRequests:
             raise self._make_release_error(f"the request is of {tag[:100]!r}")
         name = check_submission_name(rest.partition("/")[0])
         start = f"{name_folder(tag, name)}/"
-        every = (*changes.sizes, *changes.removed)
-        others = [path for path in every if not path.startswith(start)]
-        if others:
+        paths = (*changes.sizes, *changes.removed)
+        if others := [path for path in paths if not path.startswith(start)]:
             raise SubmissionError(
                 Refusal.OTHER_FILES,
                 f"the request also changes {sorted(others)[0][:200]!r}: expected files below "

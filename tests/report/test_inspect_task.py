@@ -199,10 +199,8 @@ def test_further_epochs_change_no_figure_of_a_model_that_repeats_itself(
         done = inspect(quickstart_run, tmp_path / epochs, *options)
         assert done.returncode == 0, done.stdout + done.stderr
         log = read(tmp_path / epochs)
-        found = {score.name: score for score in log.results.scores}
-        figures.append(
-            (found["drawn"].metrics["mean"].value, found["color_shift"].metrics["value"].value)
-        )
+        scores = {score.name: score.metrics for score in log.results.scores}
+        figures.append((scores["drawn"]["mean"].value, scores["color_shift"]["value"].value))
     assert figures[0] == pytest.approx(figures[1])
 
 
